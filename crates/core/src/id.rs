@@ -1,0 +1,259 @@
+//! Ids: sixteen bytes behind a type, printed with a prefix that says what they name.
+//!
+//! Core has no randomness. Fresh ids are derived from a [`Seed`] that arrives with each command, and begin with its
+//! time, so that sorting by id is sorting by age.
+//!
+//! ```
+//! use holdpoint_core::{RunId, Seed, Timestamp};
+//! let seed = Seed::new([7; 16], Timestamp::from_millis(1_700_000_000_000));
+//! let id: RunId = seed.run_id();
+//! assert!(id.to_string().starts_with("run_018bcfe5"));
+//! assert_eq!(id.to_string().parse::<RunId>().unwrap(), id);
+//! ```
+
+use std::{fmt, str::FromStr};
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
+use sha2::{Digest as _, Sha256};
+
+use crate::Timestamp;
+
+/// A text is not an id of the wanted kind.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{text}` is not an id of the form `{prefix}` and 32 hex digits")]
+pub struct BadId {
+    text: String,
+    prefix: &'static str,
+}
+
+macro_rules! ids {
+    ($($(#[$doc:meta])* $name:ident = $prefix:literal;)*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub struct $name([u8; 16]);
+
+        impl $name {
+            /// What the printed form begins with.
+            pub const PREFIX: &'static str = $prefix;
+
+            /// The id with these bytes.
+            #[must_use]
+            pub const fn from_bytes(bytes: [u8; 16]) -> Self {
+                Self(bytes)
+            }
+
+            /// The sixteen bytes.
+            #[must_use]
+            pub const fn as_bytes(&self) -> &[u8; 16] {
+                &self.0
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str($prefix)?;
+                write_hex(f, &self.0)
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                fmt::Display::fmt(self, f)
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = BadId;
+
+            fn from_str(text: &str) -> Result<Self, BadId> {
+                text.strip_prefix($prefix)
+                    .and_then(parse_hex::<16>)
+                    .map(Self)
+                    .ok_or_else(|| BadId { text: text.to_owned(), prefix: $prefix })
+            }
+        }
+
+        impl Serialize for $name {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.collect_str(self)
+            }
+        }
+
+        impl<'de> Deserialize<'de> for $name {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                let text = std::borrow::Cow::<'de, str>::deserialize(deserializer)?;
+                text.parse().map_err(D::Error::custom)
+            }
+        }
+    )*};
+}
+
+ids! {
+    /// A thread: the unit of isolation and of journalling.
+    ThreadId = "thr_";
+    /// A run: one execution inside a thread.
+    RunId = "run_";
+    /// An interrupt: one durable question.
+    InterruptId = "int_";
+    /// An action: one tool call, or one thing a person is asked about.
+    ActionId = "act_";
+    /// A process that may drive threads.
+    OwnerId = "own_";
+}
+
+impl ThreadId {
+    /// The id of the thread that `agent` and `session` name within `tenant`.
+    ///
+    /// It is derived, not drawn: two processes that open one session at the same time meet at the same thread, and the
+    /// compare-and-set of its first append lets one of them create it.
+    #[must_use]
+    pub fn of_session(tenant: &str, agent: &str, session: &str) -> Self {
+        let mut hash = Sha256::new();
+        for part in ["holdpoint/thread/1", tenant, agent, session] {
+            hash.update((part.len() as u64).to_be_bytes());
+            hash.update(part);
+        }
+        let mut bytes = [0; 16];
+        bytes.copy_from_slice(&hash.finalize()[..16]);
+        Self(bytes)
+    }
+}
+
+/// The randomness and the time from which one command's fresh ids and salts are derived.
+#[derive(Clone, Copy)]
+pub struct Seed {
+    random: [u8; 16],
+    at: Timestamp,
+    drawn: u64,
+}
+
+// The random bytes salt the digests of stored payloads, so they stay out of logs.
+impl fmt::Debug for Seed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Seed").field("drawn", &self.drawn).finish_non_exhaustive()
+    }
+}
+
+impl Seed {
+    /// A seed from sixteen random bytes.
+    #[must_use]
+    pub const fn new(random: [u8; 16], at: Timestamp) -> Self {
+        Self { random, at, drawn: 0 }
+    }
+
+    fn draw(&self, label: &str, number: u64) -> [u8; 32] {
+        let mut hash = Sha256::new();
+        hash.update(self.random);
+        hash.update(label);
+        hash.update(number.to_be_bytes());
+        hash.finalize().into()
+    }
+
+    /// Sixteen bytes in the layout of UUID version 7: milliseconds first, then randomness.
+    fn fresh(&self, number: u64) -> [u8; 16] {
+        let mut bytes = [0; 16];
+        bytes.copy_from_slice(&self.draw("id", number)[..16]);
+        bytes[..6].copy_from_slice(&self.at.as_millis().to_be_bytes()[2..]);
+        bytes[6] = 0x70 | (bytes[6] & 0x0f);
+        bytes[8] = 0x80 | (bytes[8] & 0x3f);
+        bytes
+    }
+
+    fn next(&mut self) -> [u8; 16] {
+        self.drawn += 1;
+        self.fresh(self.drawn)
+    }
+
+    /// The id of the run that this command starts. Always the same for one seed.
+    #[must_use]
+    pub fn run_id(&self) -> RunId {
+        RunId(self.fresh(0))
+    }
+
+    /// A fresh interrupt id.
+    pub fn interrupt_id(&mut self) -> InterruptId {
+        InterruptId(self.next())
+    }
+
+    /// A fresh action id.
+    pub fn action_id(&mut self) -> ActionId {
+        ActionId(self.next())
+    }
+
+    /// A fresh nonce for an envelope.
+    pub fn nonce(&mut self) -> String {
+        hex(&self.next())
+    }
+
+    /// The salt for the payload of the event with this sequence.
+    #[must_use]
+    pub fn salt(&self, seq: u64) -> [u8; 16] {
+        let mut salt = [0; 16];
+        salt.copy_from_slice(&self.draw("salt", seq)[..16]);
+        salt
+    }
+}
+
+fn write_hex(f: &mut fmt::Formatter<'_>, bytes: &[u8]) -> fmt::Result {
+    f.write_str(&hex(bytes))
+}
+
+/// Lower-case hex digits.
+#[must_use]
+pub fn hex(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let mut text = String::with_capacity(bytes.len() * 2);
+    for byte in bytes {
+        text.push(char::from(DIGITS[usize::from(byte >> 4)]));
+        text.push(char::from(DIGITS[usize::from(byte & 0xf)]));
+    }
+    text
+}
+
+/// Reads exactly `N` bytes of lower-case hex.
+pub(crate) fn parse_hex<const N: usize>(text: &str) -> Option<[u8; N]> {
+    fn digit(byte: u8) -> Option<u8> {
+        match byte {
+            b'0'..=b'9' => Some(byte - b'0'),
+            b'a'..=b'f' => Some(byte - b'a' + 10),
+            _ => None,
+        }
+    }
+    let text = text.as_bytes();
+    if text.len() != N * 2 {
+        return None;
+    }
+    let mut bytes = [0; N];
+    for (byte, pair) in bytes.iter_mut().zip(text.chunks_exact(2)) {
+        *byte = digit(pair[0])? << 4 | digit(pair[1])?;
+    }
+    Some(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_of_another_kind_or_of_the_wrong_length_is_refused() {
+        for text in ["", "run_", "thr_00", "int_00000000000000000000000000000000", "thr_0000000000000000000000000000000G"] {
+            assert!(text.parse::<ThreadId>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn one_session_is_one_thread_and_parts_do_not_run_together() {
+        assert_eq!(ThreadId::of_session("t", "a", "s"), ThreadId::of_session("t", "a", "s"));
+        assert_ne!(ThreadId::of_session("t", "ab", "c"), ThreadId::of_session("t", "a", "bc"));
+        assert_ne!(ThreadId::of_session("t", "a", "s"), ThreadId::of_session("u", "a", "s"));
+    }
+
+    #[test]
+    fn fresh_ids_differ_and_sort_by_time() {
+        let mut early = Seed::new([1; 16], Timestamp::from_millis(1_000));
+        let mut late = Seed::new([0; 16], Timestamp::from_millis(1_001));
+        let (a, b) = (early.action_id(), early.action_id());
+        assert_ne!(a, b);
+        assert!(a < late.action_id());
+    }
+}

@@ -1,0 +1,74 @@
+//! Who acts.
+
+use std::{collections::BTreeSet, fmt};
+
+use serde::{Deserialize, Serialize};
+
+/// What kind of being a principal is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum PrincipalKind {
+    /// A person who authenticated.
+    User,
+    /// A program that authenticated, or Holdpoint itself.
+    Service,
+    /// An agent. It may ask, and never decides.
+    Agent,
+    /// The operator at this machine, known by the operating system's user name.
+    Local,
+}
+
+/// The part of a principal that every event carries.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Actor {
+    /// The tenant it belongs to.
+    pub tenant: String,
+    /// Its name, unique within tenant and kind.
+    pub name: String,
+    /// What it is.
+    pub kind: PrincipalKind,
+}
+
+impl fmt::Display for Actor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kind = match self.kind {
+            PrincipalKind::User => "user",
+            PrincipalKind::Service => "service",
+            PrincipalKind::Agent => "agent",
+            PrincipalKind::Local => "local",
+        };
+        write!(f, "{kind}:{}", self.name)
+    }
+}
+
+/// Who acts, with what it may do.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Principal {
+    /// Who it is.
+    pub actor: Actor,
+    /// The roles it has.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub roles: BTreeSet<String>,
+    /// What it may do.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub permissions: BTreeSet<String>,
+}
+
+impl Principal {
+    /// The tenant of everything done from the command line.
+    pub const LOCAL_TENANT: &'static str = "local";
+
+    /// The operator at this machine.
+    #[must_use]
+    pub fn local(os_user: &str) -> Self {
+        Self::new(PrincipalKind::Local, Self::LOCAL_TENANT, os_user)
+    }
+
+    /// A principal without roles or permissions.
+    #[must_use]
+    pub fn new(kind: PrincipalKind, tenant: &str, name: &str) -> Self {
+        let actor = Actor { tenant: tenant.to_owned(), name: name.to_owned(), kind };
+        Self { actor, roles: BTreeSet::new(), permissions: BTreeSet::new() }
+    }
+}

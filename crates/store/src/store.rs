@@ -1,0 +1,335 @@
+//! The contract every backend fulfils.
+//!
+//! A store keeps threads: each an append-only list of records, a head, a version (the sequence of the last record) and a
+//! lease. It knows nothing of what they mean. Its promises:
+//!
+//! - An append is one atomic commit of records, head, index changes and cell changes; it is acknowledged when durable.
+//! - It names the version it expects. Of two appends at one version exactly one is committed.
+//! - A driver's append also names its epoch, and is refused once another driver has taken over.
+//! - Appends committed together do not fail together: a loser gets its own error, the others are committed.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use holdpoint_core::{
+    Digest, Index, IndexChange, IndexRow, OwnerId, Payload, Record, Span, ThreadId, Timestamp,
+};
+use tokio::sync::watch;
+
+/// How often the lease of a thread has been taken. The lease with the highest epoch is the one in force.
+pub type Epoch = u64;
+
+/// A handle on any backend.
+pub type SharedStore = Arc<dyn Store>;
+
+/// Names a thread.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ThreadKey {
+    /// The tenant it belongs to. Nothing of a tenant is reached without naming it.
+    pub tenant: Arc<str>,
+    /// The thread.
+    pub thread: ThreadId,
+}
+
+/// Who holds a thread's lease, and until when.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Lease {
+    /// The process that holds it.
+    pub owner: OwnerId,
+    /// When it ends unless it is renewed.
+    pub until: Timestamp,
+    /// Whether the holder is known to be dead, so that the lease may be taken before its end.
+    pub holder: Holder,
+}
+
+/// What is known of a lease's holder.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Holder {
+    /// This process, by this store handle.
+    Us,
+    /// Another process that may be alive.
+    MaybeAlive,
+    /// A process on this machine that is certainly gone.
+    Dead,
+}
+
+/// A thread's current state, as one read sees it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Head {
+    /// The sequence of its last record.
+    pub version: u64,
+    /// The epoch of the last lease that was taken; 0 before the first.
+    pub epoch: Epoch,
+    /// The lease, if one was taken and not released. It may have ended: compare `until` with [`Store::now`].
+    pub lease: Option<Lease>,
+    /// The fold of its records.
+    pub payload: Payload,
+}
+
+/// By what right an append is made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fence {
+    /// By anyone, with no lease: an answer, a cancel, a timer, a late outcome.
+    Open,
+    /// By the driver that holds this epoch.
+    Driver(Epoch),
+    /// By this process, taking the lease in the same commit. The epoch becomes `after` + 1.
+    Take {
+        /// The thread's epoch as it was read (0 for a new thread).
+        after: Epoch,
+        /// How long the lease lasts.
+        lasts: Span,
+    },
+}
+
+/// What happens to the lease in the same commit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LeaseAfter {
+    /// It stays as it is (or as [`Fence::Take`] made it).
+    Keep,
+    /// It is released. Only with [`Fence::Driver`] or [`Fence::Take`].
+    Release,
+}
+
+/// A change to the compare-and-set table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CellChange {
+    /// What kind of thing the cell holds.
+    pub space: Space,
+    /// Its name within tenant and space.
+    pub key: String,
+    /// The version it must have; 0 = it must not exist.
+    pub expect: u64,
+    /// The new value; `None` removes the cell.
+    pub value: Option<Vec<u8>>,
+}
+
+/// What the cells of the compare-and-set table are for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum Space {
+    /// The current definition's digest of an agent.
+    Definition,
+    /// Grants.
+    Grant,
+    /// API and signing keys.
+    Key,
+    /// Tokens that were used.
+    Token,
+    /// How far an outbox was delivered.
+    Outbox,
+}
+
+impl Space {
+    /// The number a store keeps.
+    #[must_use]
+    pub const fn number(self) -> u8 {
+        match self {
+            Self::Definition => 1,
+            Self::Grant => 2,
+            Self::Key => 3,
+            Self::Token => 4,
+            Self::Outbox => 5,
+        }
+    }
+}
+
+/// A cell's value, with the version that a change must name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cell {
+    /// How often it was written.
+    pub version: u64,
+    /// What it holds.
+    pub value: Vec<u8>,
+}
+
+/// One atomic commit to one thread.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Append {
+    /// The thread.
+    pub key: ThreadKey,
+    /// The version it must have; 0 = it must not exist.
+    pub expect: u64,
+    /// By what right.
+    pub fence: Fence,
+    /// What follows on `expect`, in sequence, without a gap; at least one.
+    pub records: Vec<Record>,
+    /// The fold of everything up to the last record.
+    pub head: Payload,
+    /// What follows for the indexes.
+    pub index: Vec<IndexChange>,
+    /// Cells of the same tenant that change with it.
+    pub cells: Vec<CellChange>,
+    /// What happens to the lease.
+    pub lease: LeaseAfter,
+}
+
+/// Why an append was not committed. Nothing of it was.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum AppendError {
+    /// Someone appended first: read what is new and decide again.
+    #[error("the thread has moved on to version {current}")]
+    Conflict {
+        /// The version it has now.
+        current: u64,
+    },
+    /// Another driver took over: stop driving.
+    #[error("another driver has taken over with epoch {current}")]
+    Fenced {
+        /// The epoch in force.
+        current: Epoch,
+    },
+    /// The lease could not be taken: another driver holds it and may be alive.
+    #[error("the thread is driven by another process")]
+    LeaseHeld {
+        /// The lease as it stands.
+        lease: Lease,
+        /// Its epoch.
+        epoch: Epoch,
+    },
+    /// A cell did not have the version that was expected.
+    #[error("cell `{key}` has another version")]
+    CellConflict {
+        /// The cell's key.
+        key: String,
+    },
+    /// The append breaks the contract, for instance by a gap in its sequence.
+    #[error("malformed append: {0}")]
+    Malformed(String),
+    /// The store could not be reached or could not commit; it is unknown whether this append was committed.
+    #[error(transparent)]
+    Unavailable(#[from] Unavailable),
+}
+
+/// The store could not be reached, read or written.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the store is unavailable: {reason}")]
+pub struct Unavailable {
+    reason: String,
+}
+
+impl Unavailable {
+    /// With a reason that a tired person understands.
+    pub fn new(reason: impl Into<String>) -> Self {
+        Self { reason: reason.into() }
+    }
+}
+
+/// What a committed append led to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Appended {
+    /// The thread's version now.
+    pub version: u64,
+    /// The thread's epoch now.
+    pub epoch: Epoch,
+}
+
+/// Why a lease was not taken.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum LeaseError {
+    /// Another driver holds it and may be alive.
+    #[error("the thread is driven by another process")]
+    Held {
+        /// The lease as it stands.
+        lease: Lease,
+    },
+    /// The lease is not (or no longer) held under that epoch.
+    #[error("another driver has taken over with epoch {current}")]
+    Fenced {
+        /// The epoch in force.
+        current: Epoch,
+    },
+    /// The lease may only be released at the version at which there was nothing left to do.
+    #[error("the thread has moved on to version {current}")]
+    Conflict {
+        /// The version it has now.
+        current: u64,
+    },
+    /// There is no such thread.
+    #[error("there is no such thread")]
+    NotFound,
+    /// This store can be read but not driven: owners cannot be told apart here.
+    #[error("this store cannot be driven from here: {0}")]
+    CannotDrive(String),
+    /// The store could not be reached.
+    #[error(transparent)]
+    Unavailable(#[from] Unavailable),
+}
+
+/// Which part of an index to list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Scan {
+    /// The index.
+    pub index: Index,
+    /// Only this key, or all keys in their order.
+    pub key: Option<String>,
+    /// Only rows whose `sort` is at most this.
+    pub up_to: Option<i64>,
+    /// Only rows after this one in (key, sort, thread) order.
+    pub after: Option<IndexRow>,
+    /// At most this many.
+    pub limit: usize,
+}
+
+/// A place where threads live.
+///
+/// # Durability
+///
+/// What a method acknowledges survives a crash of the process, and of the machine where the backend says so.
+///
+/// # Cancel safety
+///
+/// Dropping the future of a writing method does not tell whether it was committed; read the thread to find out.
+#[async_trait]
+pub trait Store: Send + Sync + std::fmt::Debug {
+    /// The time that leases and deadlines are measured by.
+    fn now(&self) -> Timestamp;
+
+    /// The process that this handle takes leases for.
+    fn owner(&self) -> OwnerId;
+
+    /// Whether what it keeps outlives the process.
+    fn is_durable(&self) -> bool;
+
+    /// A thread's head, or `None` if there is no such thread in this tenant.
+    async fn load(&self, key: &ThreadKey) -> Result<Option<Head>, Unavailable>;
+
+    /// A thread's records after `after`, in sequence, at most `limit`.
+    async fn read(&self, key: &ThreadKey, after: u64, limit: usize) -> Result<Vec<Record>, Unavailable>;
+
+    /// Commits an append.
+    async fn append(&self, append: Append) -> Result<Appended, AppendError>;
+
+    /// Takes the lease of an existing thread if it is free, has ended, or its holder is dead. Returns the new epoch.
+    /// Taking, renewing and releasing do not change the thread's version.
+    async fn take(&self, key: &ThreadKey, lasts: Span) -> Result<Epoch, LeaseError>;
+
+    /// Prolongs a lease that is held under `epoch`.
+    async fn renew(&self, key: &ThreadKey, epoch: Epoch, lasts: Span) -> Result<(), LeaseError>;
+
+    /// Gives a lease back, if it is held under `epoch` and the thread is still at `version`.
+    async fn release(&self, key: &ThreadKey, epoch: Epoch, version: u64) -> Result<(), LeaseError>;
+
+    /// Rows of an index within a tenant, in (key, sort, thread) order.
+    async fn scan(&self, tenant: &str, scan: Scan) -> Result<Vec<IndexRow>, Unavailable>;
+
+    /// The tenants that have rows in an index.
+    async fn tenants(&self, index: Index) -> Result<Vec<Arc<str>>, Unavailable>;
+
+    /// Keeps bytes under their digest. Keeping them again changes nothing.
+    async fn put_blob(&self, tenant: &str, payload: Payload, digest: Digest) -> Result<(), Unavailable>;
+
+    /// The bytes with this digest.
+    async fn blob(&self, tenant: &str, digest: Digest) -> Result<Option<Payload>, Unavailable>;
+
+    /// A cell's value.
+    async fn cell(&self, tenant: &str, space: Space, key: &str) -> Result<Option<Cell>, Unavailable>;
+
+    /// Changes a cell if it has the expected version. Returns the new version.
+    async fn set_cell(&self, tenant: &str, change: CellChange) -> Result<u64, AppendError>;
+
+    /// Counts commits made by *other* processes, as far as they were noticed: a hint to look again, never a promise.
+    fn foreign_changes(&self) -> watch::Receiver<u64>;
+}
