@@ -77,7 +77,11 @@ impl Allowed {
     /// What `interrupt_on: true` means.
     #[must_use]
     pub fn standard() -> Self {
-        Self(vec![DecisionKind::Approve, DecisionKind::Edit, DecisionKind::Reject])
+        Self(vec![
+            DecisionKind::Approve,
+            DecisionKind::Edit,
+            DecisionKind::Reject,
+        ])
     }
 
     /// These decisions.
@@ -231,7 +235,8 @@ impl Answer {
     ///
     /// Says which decision is wrong, and what would be right.
     pub fn parse(text: &str) -> Result<Self, BadAnswer> {
-        let value = crate::params::parse_strict(text).map_err(|error| BadAnswer(error.to_string()))?;
+        let value =
+            crate::params::parse_strict(text).map_err(|error| BadAnswer(error.to_string()))?;
         Self::from_value(&value)
     }
 
@@ -246,25 +251,44 @@ impl Answer {
             Value::Object(map) if map.len() == 1 => match map.get("decisions") {
                 Some(Value::Array(items)) => items,
                 Some(_) => return bad("`decisions` must be a list of decisions"),
-                None => return bad("expected a list of decisions, or an object with the one key `decisions`"),
+                None => {
+                    return bad(
+                        "expected a list of decisions, or an object with the one key `decisions`",
+                    );
+                }
             },
-            Value::Object(_) | Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {
-                return bad("expected a list of decisions, or an object with the one key `decisions`");
+            Value::Object(_)
+            | Value::Null
+            | Value::Bool(_)
+            | Value::Number(_)
+            | Value::String(_) => {
+                return bad(
+                    "expected a list of decisions, or an object with the one key `decisions`",
+                );
             }
         };
         let mut decisions = Vec::with_capacity(items.len());
         for (at, item) in items.iter().enumerate() {
-            let read = read_decision(item).map_err(|BadAnswer(error)| BadAnswer(format!("decision {}: {error}", at + 1)))?;
+            let read = read_decision(item)
+                .map_err(|BadAnswer(error)| BadAnswer(format!("decision {}: {error}", at + 1)))?;
             decisions.push(read);
         }
         let named = decisions.iter().filter(|(id, _)| id.is_some()).count();
         if named == 0 {
-            return Ok(Self::ByPosition(decisions.into_iter().map(|(_, decision)| decision).collect()));
+            return Ok(Self::ByPosition(
+                decisions
+                    .into_iter()
+                    .map(|(_, decision)| decision)
+                    .collect(),
+            ));
         }
         if named < decisions.len() {
             return bad("give an `action_id` with every decision or with none");
         }
-        let by_id = decisions.into_iter().filter_map(|(id, decision)| Some((id?, decision))).collect();
+        let by_id = decisions
+            .into_iter()
+            .filter_map(|(id, decision)| Some((id?, decision)))
+            .collect();
         Ok(Self::ById(by_id))
     }
 }
@@ -289,12 +313,19 @@ fn read_decision(value: &Value) -> Result<(Option<ActionId>, Decision), BadAnswe
         DecisionKind::Reject | DecisionKind::Respond => &["message"],
         DecisionKind::Committed => &["result"],
     };
-    if let Some(key) = map.keys().find(|key| !["type", "action_id"].contains(&key.as_str()) && !known.contains(&key.as_str())) {
-        return bad(format!("`{key}` does not belong to a decision of type `{name}`"));
+    if let Some(key) = map.keys().find(|key| {
+        !["type", "action_id"].contains(&key.as_str()) && !known.contains(&key.as_str())
+    }) {
+        return bad(format!(
+            "`{key}` does not belong to a decision of type `{name}`"
+        ));
     }
     let id = match map.get("action_id") {
         None => None,
-        Some(Value::String(id)) => Some(id.parse().map_err(|error| BadAnswer(format!("`action_id`: {error}")))?),
+        Some(Value::String(id)) => Some(
+            id.parse()
+                .map_err(|error| BadAnswer(format!("`action_id`: {error}")))?,
+        ),
         Some(_) => return bad("`action_id` must be a string"),
     };
     let message = match map.get("message") {
@@ -304,13 +335,21 @@ fn read_decision(value: &Value) -> Result<(Option<ActionId>, Decision), BadAnswe
     };
     let decision = match kind {
         DecisionKind::Approve => Decision::Approve,
-        DecisionKind::Edit => Decision::Edit { edited_action: read_edit(map)? },
+        DecisionKind::Edit => Decision::Edit {
+            edited_action: read_edit(map)?,
+        },
         DecisionKind::Reject => Decision::Reject { message },
         DecisionKind::Respond => match message {
             Some(message) => Decision::Respond { message },
-            None => return bad("a decision of type `respond` needs a `message`: it becomes the tool's answer"),
+            None => {
+                return bad(
+                    "a decision of type `respond` needs a `message`: it becomes the tool's answer",
+                );
+            }
         },
-        DecisionKind::Committed => Decision::Committed { result: map.get("result").cloned().unwrap_or_default() },
+        DecisionKind::Committed => Decision::Committed {
+            result: map.get("result").cloned().unwrap_or_default(),
+        },
         DecisionKind::NotCommitted => Decision::NotCommitted,
         DecisionKind::Compensate => Decision::Compensate,
     };
@@ -319,24 +358,41 @@ fn read_decision(value: &Value) -> Result<(Option<ActionId>, Decision), BadAnswe
 
 fn read_edit(map: &serde_json::Map<String, Value>) -> Result<EditedAction, BadAnswer> {
     let edited = match (map.get("edited_action"), map.get("editedAction")) {
-        (Some(_), Some(_)) => return bad("both `edited_action` and `editedAction` are given; send one of them"),
+        (Some(_), Some(_)) => {
+            return bad("both `edited_action` and `editedAction` are given; send one of them");
+        }
         (Some(edited), None) | (None, Some(edited)) => edited,
-        (None, None) => return bad("a decision of type `edit` needs `edited_action`: {\"name\":…, \"args\":{…}}"),
+        (None, None) => {
+            return bad(
+                "a decision of type `edit` needs `edited_action`: {\"name\":…, \"args\":{…}}",
+            );
+        }
     };
     let Value::Object(edited) = edited else {
         return bad("`edited_action` must be an object: {\"name\":…, \"args\":{…}}");
     };
-    if let Some(key) = edited.keys().find(|key| !["name", "args"].contains(&key.as_str())) {
-        return bad(format!("`{key}` does not belong to `edited_action`; it has `name` and `args`"));
+    if let Some(key) = edited
+        .keys()
+        .find(|key| !["name", "args"].contains(&key.as_str()))
+    {
+        return bad(format!(
+            "`{key}` does not belong to `edited_action`; it has `name` and `args`"
+        ));
     }
     let Some(Value::String(name)) = edited.get("name") else {
         return bad("`edited_action.name` is missing: name the tool");
     };
     let Some(args) = edited.get("args") else {
-        return bad("`edited_action.args` is missing: give all arguments, they replace the model's");
+        return bad(
+            "`edited_action.args` is missing: give all arguments, they replace the model's",
+        );
     };
-    let args = Params::from_value(args).map_err(|error| BadAnswer(format!("`edited_action.args`: {error}")))?;
-    Ok(EditedAction { name: name.clone(), args })
+    let args = Params::from_value(args)
+        .map_err(|error| BadAnswer(format!("`edited_action.args`: {error}")))?;
+    Ok(EditedAction {
+        name: name.clone(),
+        args,
+    })
 }
 
 #[cfg(test)]
@@ -345,12 +401,21 @@ mod tests {
 
     #[test]
     fn both_forms_and_both_spellings_are_read() {
-        let plain = Answer::parse(r#"[{"type":"approve"},{"type":"reject","message":"no"}]"#).unwrap();
-        let expected =
-            Answer::ByPosition(vec![Decision::Approve, Decision::Reject { message: Some("no".to_owned()) }]);
+        let plain =
+            Answer::parse(r#"[{"type":"approve"},{"type":"reject","message":"no"}]"#).unwrap();
+        let expected = Answer::ByPosition(vec![
+            Decision::Approve,
+            Decision::Reject {
+                message: Some("no".to_owned()),
+            },
+        ]);
         assert_eq!(plain, expected);
-        let snake = Answer::parse(r#"{"decisions":[{"type":"edit","edited_action":{"name":"t","args":{"a":1}}}]}"#);
-        let camel = Answer::parse(r#"{"decisions":[{"type":"edit","editedAction":{"name":"t","args":{"a":1}}}]}"#);
+        let snake = Answer::parse(
+            r#"{"decisions":[{"type":"edit","edited_action":{"name":"t","args":{"a":1}}}]}"#,
+        );
+        let camel = Answer::parse(
+            r#"{"decisions":[{"type":"edit","editedAction":{"name":"t","args":{"a":1}}}]}"#,
+        );
         assert_eq!(snake.unwrap(), camel.unwrap());
     }
 
@@ -361,19 +426,49 @@ mod tests {
             ("\"yes\"", "expected a list of decisions"),
             (r#"{"decision":[]}"#, "expected a list of decisions"),
             (r#"{"decisions":{}}"#, "must be a list"),
-            (r#"[{"type":"approve"},7]"#, "decision 2: expected an object"),
+            (
+                r#"[{"type":"approve"},7]"#,
+                "decision 2: expected an object",
+            ),
             (r#"[{"kind":"approve"}]"#, "decision 1: `type` is missing"),
-            (r#"[{"type":"aprove"}]"#, "decision 1: `aprove` is not a decision"),
-            (r#"[{"type":"approve","message":"x"}]"#, "`message` does not belong to a decision of type `approve`"),
+            (
+                r#"[{"type":"aprove"}]"#,
+                "decision 1: `aprove` is not a decision",
+            ),
+            (
+                r#"[{"type":"approve","message":"x"}]"#,
+                "`message` does not belong to a decision of type `approve`",
+            ),
             (r#"[{"type":"respond"}]"#, "needs a `message`"),
             (r#"[{"type":"edit"}]"#, "needs `edited_action`"),
-            (r#"[{"type":"edit","edited_action":{"args":{}}}]"#, "`edited_action.name` is missing"),
-            (r#"[{"type":"edit","edited_action":{"name":"t"}}]"#, "`edited_action.args` is missing"),
-            (r#"[{"type":"edit","edited_action":{"name":"t","args":[1]}}]"#, "must be a JSON object"),
-            (r#"[{"type":"edit","edited_action":{"name":"t","args":{}},"editedAction":{"name":"t","args":{}}}]"#, "send one of them"),
-            (r#"[{"type":"edit","edited_action":{"name":"t","args":{"n":9007199254740993}}}]"#, "beyond 2^53"),
-            (r#"[{"type":"approve","action_id":"act_1"}]"#, "is not an id"),
-            (r#"[{"type":"approve","action_id":"act_00000000000000000000000000000001"},{"type":"approve"}]"#, "with every decision or with none"),
+            (
+                r#"[{"type":"edit","edited_action":{"args":{}}}]"#,
+                "`edited_action.name` is missing",
+            ),
+            (
+                r#"[{"type":"edit","edited_action":{"name":"t"}}]"#,
+                "`edited_action.args` is missing",
+            ),
+            (
+                r#"[{"type":"edit","edited_action":{"name":"t","args":[1]}}]"#,
+                "must be a JSON object",
+            ),
+            (
+                r#"[{"type":"edit","edited_action":{"name":"t","args":{}},"editedAction":{"name":"t","args":{}}}]"#,
+                "send one of them",
+            ),
+            (
+                r#"[{"type":"edit","edited_action":{"name":"t","args":{"n":9007199254740993}}}]"#,
+                "beyond 2^53",
+            ),
+            (
+                r#"[{"type":"approve","action_id":"act_1"}]"#,
+                "is not an id",
+            ),
+            (
+                r#"[{"type":"approve","action_id":"act_00000000000000000000000000000001"},{"type":"approve"}]"#,
+                "with every decision or with none",
+            ),
             (r#"[{"type":"approve","type":"reject"}]"#, "appears twice"),
         ];
         for (text, expected) in cases {

@@ -82,16 +82,23 @@ impl ToolSpec {
     /// The digest of the argument schema.
     #[must_use]
     pub fn schema_digest(&self) -> Digest {
-        Digest::of(serde_json_canonicalizer::to_string(&self.input_schema).unwrap_or_default().as_bytes())
+        Digest::of(
+            serde_json_canonicalizer::to_string(&self.input_schema)
+                .unwrap_or_default()
+                .as_bytes(),
+        )
     }
 
     /// Which recovery hooks it has.
     #[must_use]
     pub const fn hooks(&self) -> Hooks {
         match &self.runner {
-            Runner::Command { lookup, compensate, .. } => {
-                Hooks { lookup: lookup.is_some(), compensate: compensate.is_some() }
-            }
+            Runner::Command {
+                lookup, compensate, ..
+            } => Hooks {
+                lookup: lookup.is_some(),
+                compensate: compensate.is_some(),
+            },
             Runner::Code { hooks } => *hooks,
         }
     }
@@ -167,7 +174,11 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { turns: 100, calls: 500, time: Span::from_secs(3_600) }
+        Self {
+            turns: 100,
+            calls: 500,
+            time: Span::from_secs(3_600),
+        }
     }
 }
 
@@ -182,7 +193,7 @@ pub struct Policy {
 
 /// What `interrupt_on` says of a tool.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[serde(tag = "is", rename_all = "snake_case")]
 pub enum Gate {
     /// Nobody is asked.
     Open,
@@ -220,9 +231,16 @@ impl Policy {
             allowed: allowed.clone(),
             description: description.clone(),
         };
-        match self.interrupt_on.get(tool).or_else(|| self.interrupt_on.get(Self::ANY)) {
+        match self
+            .interrupt_on
+            .get(tool)
+            .or_else(|| self.interrupt_on.get(Self::ANY))
+        {
             Some(Gate::Open) => Verdict::Allow,
-            Some(Gate::Ask { allowed, description }) => ask(allowed, description),
+            Some(Gate::Ask {
+                allowed,
+                description,
+            }) => ask(allowed, description),
             None => match self.default {
                 DefaultRule::Allow => Verdict::Allow,
                 DefaultRule::Interrupt => ask(&Allowed::standard(), &None),
@@ -234,7 +252,7 @@ impl Policy {
 
 /// What the policy said of one call. Evaluated once, then data.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[serde(tag = "is", rename_all = "snake_case")]
 pub enum Verdict {
     /// It may run.
     Allow,
@@ -255,12 +273,36 @@ impl Verdict {
     #[must_use]
     pub fn is_tighter_than(&self, old: &Self) -> bool {
         match (self, old) {
-            (Self::Allow, Self::Allow | Self::Ask { .. } | Self::Deny) | (Self::Ask { .. } | Self::Deny, Self::Deny) => {
-                false
-            }
+            (Self::Allow, Self::Allow | Self::Ask { .. } | Self::Deny)
+            | (Self::Ask { .. } | Self::Deny, Self::Deny) => false,
             (Self::Ask { .. } | Self::Deny, Self::Allow) | (Self::Deny, Self::Ask { .. }) => true,
             (Self::Ask { allowed: new, .. }, Self::Ask { allowed: old, .. }) => {
                 old.as_slice().iter().any(|kind| !new.contains(*kind))
+            }
+        }
+    }
+
+    /// What both verdicts allow: the old one is a floor that a new one may raise and never lowers.
+    #[must_use]
+    pub fn meet(&self, old: &Self) -> Self {
+        match (self, old) {
+            (Self::Deny, _) | (_, Self::Deny) => Self::Deny,
+            (Self::Allow, Self::Allow | Self::Ask { .. }) => old.clone(),
+            (Self::Ask { .. }, Self::Allow) => self.clone(),
+            (
+                Self::Ask {
+                    allowed: new,
+                    description,
+                },
+                Self::Ask { allowed: old, .. },
+            ) => {
+                let mut both = new.as_slice().to_vec();
+                both.retain(|kind| old.contains(*kind));
+                // Where nothing is left that both allow, it cannot be done at all.
+                Allowed::new(both).map_or(Self::Deny, |allowed| Self::Ask {
+                    allowed,
+                    description: description.clone(),
+                })
             }
         }
     }
@@ -272,26 +314,47 @@ mod tests {
     use crate::DecisionKind;
 
     fn policy(entries: &[(&str, Gate)], default: DefaultRule) -> Policy {
-        Policy { interrupt_on: entries.iter().map(|(name, gate)| ((*name).to_owned(), gate.clone())).collect(), default }
+        Policy {
+            interrupt_on: entries
+                .iter()
+                .map(|(name, gate)| ((*name).to_owned(), gate.clone()))
+                .collect(),
+            default,
+        }
     }
 
     fn ask(kinds: &[DecisionKind]) -> Verdict {
-        Verdict::Ask { allowed: Allowed::new(kinds.to_vec()).unwrap(), description: None }
+        Verdict::Ask {
+            allowed: Allowed::new(kinds.to_vec()).unwrap(),
+            description: None,
+        }
     }
 
     #[test]
     fn a_named_gate_wins_over_the_star_and_the_star_over_the_default() {
-        let gate = Gate::Ask { allowed: Allowed::standard(), description: None };
+        let gate = Gate::Ask {
+            allowed: Allowed::standard(),
+            description: None,
+        };
         let policy = policy(&[("read", Gate::Open), ("*", gate)], DefaultRule::Deny);
         assert_eq!(policy.judge("read"), Verdict::Allow);
-        assert_eq!(policy.judge("anything"), Verdict::Ask { allowed: Allowed::standard(), description: None });
+        assert_eq!(
+            policy.judge("anything"),
+            Verdict::Ask {
+                allowed: Allowed::standard(),
+                description: None
+            }
+        );
     }
 
     #[test]
     fn an_empty_map_leaves_it_to_the_default() {
         assert_eq!(policy(&[], DefaultRule::Allow).judge("x"), Verdict::Allow);
         assert_eq!(policy(&[], DefaultRule::Deny).judge("x"), Verdict::Deny);
-        let asked = Verdict::Ask { allowed: Allowed::standard(), description: None };
+        let asked = Verdict::Ask {
+            allowed: Allowed::standard(),
+            description: None,
+        };
         assert_eq!(policy(&[], DefaultRule::Interrupt).judge("x"), asked);
     }
 
@@ -301,6 +364,8 @@ mod tests {
         let (wide, narrow) = (ask(&[Approve, Edit, Reject]), ask(&[Approve, Reject]));
         assert!(narrow.is_tighter_than(&wide) && !wide.is_tighter_than(&narrow));
         assert!(wide.is_tighter_than(&Verdict::Allow) && !Verdict::Allow.is_tighter_than(&wide));
-        assert!(Verdict::Deny.is_tighter_than(&wide) && !Verdict::Deny.is_tighter_than(&Verdict::Deny));
+        assert!(
+            Verdict::Deny.is_tighter_than(&wide) && !Verdict::Deny.is_tighter_than(&Verdict::Deny)
+        );
     }
 }

@@ -52,7 +52,10 @@ impl FromStr for Digest {
     type Err = BadDigest;
 
     fn from_str(text: &str) -> Result<Self, BadDigest> {
-        text.strip_prefix("sha256:").and_then(parse_hex).map(Self).ok_or_else(|| BadDigest(text.to_owned()))
+        text.strip_prefix("sha256:")
+            .and_then(parse_hex)
+            .map(Self)
+            .ok_or_else(|| BadDigest(text.to_owned()))
     }
 }
 

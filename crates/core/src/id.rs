@@ -120,7 +120,7 @@ impl ThreadId {
 }
 
 /// The randomness and the time from which one command's fresh ids and salts are derived.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub struct Seed {
     random: [u8; 16],
     at: Timestamp,
@@ -130,7 +130,9 @@ pub struct Seed {
 // The random bytes salt the digests of stored payloads, so they stay out of logs.
 impl fmt::Debug for Seed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Seed").field("drawn", &self.drawn).finish_non_exhaustive()
+        f.debug_struct("Seed")
+            .field("drawn", &self.drawn)
+            .finish_non_exhaustive()
     }
 }
 
@@ -138,7 +140,11 @@ impl Seed {
     /// A seed from sixteen random bytes.
     #[must_use]
     pub const fn new(random: [u8; 16], at: Timestamp) -> Self {
-        Self { random, at, drawn: 0 }
+        Self {
+            random,
+            at,
+            drawn: 0,
+        }
     }
 
     fn draw(&self, label: &str, number: u64) -> [u8; 32] {
@@ -236,16 +242,31 @@ mod tests {
 
     #[test]
     fn an_id_of_another_kind_or_of_the_wrong_length_is_refused() {
-        for text in ["", "run_", "thr_00", "int_00000000000000000000000000000000", "thr_0000000000000000000000000000000G"] {
+        for text in [
+            "",
+            "run_",
+            "thr_00",
+            "int_00000000000000000000000000000000",
+            "thr_0000000000000000000000000000000G",
+        ] {
             assert!(text.parse::<ThreadId>().is_err(), "{text}");
         }
     }
 
     #[test]
     fn one_session_is_one_thread_and_parts_do_not_run_together() {
-        assert_eq!(ThreadId::of_session("t", "a", "s"), ThreadId::of_session("t", "a", "s"));
-        assert_ne!(ThreadId::of_session("t", "ab", "c"), ThreadId::of_session("t", "a", "bc"));
-        assert_ne!(ThreadId::of_session("t", "a", "s"), ThreadId::of_session("u", "a", "s"));
+        assert_eq!(
+            ThreadId::of_session("t", "a", "s"),
+            ThreadId::of_session("t", "a", "s")
+        );
+        assert_ne!(
+            ThreadId::of_session("t", "ab", "c"),
+            ThreadId::of_session("t", "a", "bc")
+        );
+        assert_ne!(
+            ThreadId::of_session("t", "a", "s"),
+            ThreadId::of_session("u", "a", "s")
+        );
     }
 
     #[test]

@@ -49,7 +49,10 @@ impl Params {
     pub fn parse(text: &str) -> Result<Self, BadParams> {
         let value = parse_strict(text)?;
         if !value.is_object() {
-            return Err(BadParams(format!("arguments must be a JSON object, not {}", kind_of(&value))));
+            return Err(BadParams(format!(
+                "arguments must be a JSON object, not {}",
+                kind_of(&value)
+            )));
         }
         Self::canonicalise(&value)
     }
@@ -64,7 +67,14 @@ impl Params {
     }
 
     fn canonicalise(value: &Value) -> Result<Self, BadParams> {
-        serde_json_canonicalizer::to_string(value).map(Self).map_err(|error| BadParams(error.to_string()))
+        serde_json_canonicalizer::to_string(value)
+            .map(Self)
+            .map_err(|error| BadParams(error.to_string()))
+    }
+
+    /// Takes a text that is known to be canonical, because it was checked when it came in.
+    pub(crate) fn from_canonical(text: &str) -> Self {
+        Self(text.to_owned())
     }
 
     /// The canonical spelling (RFC 8785).
@@ -84,9 +94,19 @@ impl Params {
     #[must_use]
     pub fn hash(&self, tool: &str, tool_version: &str) -> Digest {
         // INVARIANT: in canonical order, `params` < `tool` < `tool_version`, and RFC 8785 writes strings as serde_json does.
-        let text =
-            format!(r#"{{"params":{},"tool":{},"tool_version":{}}}"#, self.0, Value::from(tool), Value::from(tool_version));
+        let text = format!(
+            r#"{{"params":{},"tool":{},"tool_version":{}}}"#,
+            self.0,
+            Value::from(tool),
+            Value::from(tool_version)
+        );
         Digest::of(text.as_bytes())
+    }
+}
+
+impl Default for Params {
+    fn default() -> Self {
+        Self("{}".to_owned())
     }
 }
 
@@ -104,11 +124,9 @@ impl Serialize for Params {
 
 impl<'de> Deserialize<'de> for Params {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let value = Strict { depth: 0 }.deserialize(deserializer)?;
-        if !value.is_object() {
-            return Err(de::Error::custom("parameters must be an object"));
-        }
-        Self::canonicalise(&value).map_err(de::Error::custom)
+        // What was stored was checked when it came in; later, stricter rules do not change the past.
+        let map = Map::deserialize(deserializer)?;
+        Self::canonicalise(&Value::Object(map)).map_err(de::Error::custom)
     }
 }
 
@@ -120,7 +138,9 @@ impl<'de> Deserialize<'de> for Params {
 pub fn parse_strict(text: &str) -> Result<Value, BadParams> {
     let mut deserializer = serde_json::Deserializer::from_str(text);
     // Our own depth limit is lower than the parser's, and says what it is.
-    let value = Strict { depth: 0 }.deserialize(&mut deserializer).map_err(|error| explain(&error))?;
+    let value = Strict { depth: 0 }
+        .deserialize(&mut deserializer)
+        .map_err(|error| explain(&error))?;
     deserializer.end().map_err(|error| explain(&error))?;
     Ok(value)
 }
@@ -128,7 +148,9 @@ pub fn parse_strict(text: &str) -> Result<Value, BadParams> {
 fn explain(error: &serde_json::Error) -> BadParams {
     let text = error.to_string();
     if text.contains("surrogate") || text.contains("hex escape") {
-        return BadParams(format!("{text}: half of a surrogate pair is not a character; send well-formed Unicode"));
+        return BadParams(format!(
+            "{text}: half of a surrogate pair is not a character; send well-formed Unicode"
+        ));
     }
     if text.contains("number out of range") {
         return BadParams(format!("{text}: send it as a string"));
@@ -158,14 +180,20 @@ struct Strict {
 impl Strict {
     fn deeper<E: de::Error>(self) -> Result<Self, E> {
         if self.depth == MAX_DEPTH {
-            return Err(E::custom(format!("nested deeper than {MAX_DEPTH} levels; send a flatter structure, or the inner part as a string")));
+            return Err(E::custom(format!(
+                "nested deeper than {MAX_DEPTH} levels; send a flatter structure, or the inner part as a string"
+            )));
         }
-        Ok(Self { depth: self.depth + 1 })
+        Ok(Self {
+            depth: self.depth + 1,
+        })
     }
 }
 
 fn too_large<E: de::Error>(number: impl fmt::Display) -> E {
-    E::custom(format!("the integer {number} is beyond 2^53, where JSON numbers lose digits; send it as a string"))
+    E::custom(format!(
+        "the integer {number} is beyond 2^53, where JSON numbers lose digits; send it as a string"
+    ))
 }
 
 impl<'de> DeserializeSeed<'de> for Strict {
@@ -192,11 +220,19 @@ impl<'de> Visitor<'de> for Strict {
     }
 
     fn visit_u64<E: de::Error>(self, value: u64) -> Result<Value, E> {
-        if value > MAX_INTEGER { Err(too_large(value)) } else { Ok(Value::from(value)) }
+        if value > MAX_INTEGER {
+            Err(too_large(value))
+        } else {
+            Ok(Value::from(value))
+        }
     }
 
     fn visit_i64<E: de::Error>(self, value: i64) -> Result<Value, E> {
-        if value.unsigned_abs() > MAX_INTEGER { Err(too_large(value)) } else { Ok(Value::from(value)) }
+        if value.unsigned_abs() > MAX_INTEGER {
+            Err(too_large(value))
+        } else {
+            Ok(Value::from(value))
+        }
     }
 
     fn visit_f64<E: de::Error>(self, value: f64) -> Result<Value, E> {
@@ -204,7 +240,9 @@ impl<'de> Visitor<'de> for Strict {
         if value.abs() > MAX_INTEGER as f64 {
             return Err(too_large(value));
         }
-        Number::from_f64(value).map(Value::Number).ok_or_else(|| E::custom("not a finite number"))
+        Number::from_f64(value)
+            .map(Value::Number)
+            .ok_or_else(|| E::custom("not a finite number"))
     }
 
     fn visit_str<E>(self, value: &str) -> Result<Value, E> {
@@ -230,7 +268,9 @@ impl<'de> Visitor<'de> for Strict {
         while let Some(key) = access.next_key::<String>()? {
             let value = access.next_value_seed(inner)?;
             if map.contains_key(&key) {
-                return Err(de::Error::custom(format!("the key `{key}` appears twice in one object; send it once")));
+                return Err(de::Error::custom(format!(
+                    "the key `{key}` appears twice in one object; send it once"
+                )));
             }
             map.insert(key, value);
         }
@@ -272,7 +312,13 @@ mod tests {
     #[test]
     fn the_largest_allowed_values_pass() {
         let deep = format!(r#"{{"a":{}1{}}}"#, "[".repeat(63), "]".repeat(63));
-        for text in [r#"{"n":9007199254740991}"#, r#"{"n":-9007199254740991}"#, r#"{"n":0.1}"#, "{}", &deep] {
+        for text in [
+            r#"{"n":9007199254740991}"#,
+            r#"{"n":-9007199254740991}"#,
+            r#"{"n":0.1}"#,
+            "{}",
+            &deep,
+        ] {
             assert!(Params::parse(text).is_ok(), "{text}");
         }
     }
@@ -280,7 +326,8 @@ mod tests {
     #[test]
     fn the_hash_is_over_the_canonical_object_of_tool_version_and_params() {
         let params = Params::parse(r#"{"z":1,"é":"\u20ac","a":[true,null,1.50]}"#).unwrap();
-        let whole = serde_json::json!({"tool": "t\"x", "tool_version": "1", "params": params.to_value()});
+        let whole =
+            serde_json::json!({"tool": "t\"x", "tool_version": "1", "params": params.to_value()});
         let canonical = serde_json_canonicalizer::to_string(&whole).unwrap();
         assert_eq!(params.hash("t\"x", "1"), Digest::of(canonical.as_bytes()));
         assert_ne!(params.hash("t", "1"), params.hash("t", "2"));
@@ -289,10 +336,20 @@ mod tests {
     #[test]
     fn a_tool_name_with_control_characters_hashes_as_rfc_8785_says() {
         let params = Params::parse("{}").unwrap();
-        for tool in ["a\u{1}b", "tab\t", "del\u{7f}", "行\u{2028}", "\u{8}\u{c}\n\r\\/"] {
+        for tool in [
+            "a\u{1}b",
+            "tab\t",
+            "del\u{7f}",
+            "行\u{2028}",
+            "\u{8}\u{c}\n\r\\/",
+        ] {
             let whole = serde_json::json!({"tool": tool, "tool_version": "1", "params": {}});
             let canonical = serde_json_canonicalizer::to_string(&whole).unwrap();
-            assert_eq!(params.hash(tool, "1"), Digest::of(canonical.as_bytes()), "{tool:?}");
+            assert_eq!(
+                params.hash(tool, "1"),
+                Digest::of(canonical.as_bytes()),
+                "{tool:?}"
+            );
         }
     }
 

@@ -68,7 +68,15 @@ impl Principal {
     /// A principal without roles or permissions.
     #[must_use]
     pub fn new(kind: PrincipalKind, tenant: &str, name: &str) -> Self {
-        let actor = Actor { tenant: tenant.to_owned(), name: name.to_owned(), kind };
-        Self { actor, roles: BTreeSet::new(), permissions: BTreeSet::new() }
+        let actor = Actor {
+            tenant: tenant.to_owned(),
+            name: name.to_owned(),
+            kind,
+        };
+        Self {
+            actor,
+            roles: BTreeSet::new(),
+            permissions: BTreeSet::new(),
+        }
     }
 }

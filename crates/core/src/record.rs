@@ -16,6 +16,8 @@ pub const FORMAT: u16 = 1;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Codec {
+    /// Nothing is left but the salted digest, so that the chain can still be checked.
+    Erased,
     /// JSON text, not encrypted.
     Json,
 }
@@ -25,6 +27,7 @@ impl Codec {
     #[must_use]
     pub const fn number(self) -> u8 {
         match self {
+            Self::Erased => 0,
             Self::Json => 1,
         }
     }
@@ -33,6 +36,7 @@ impl Codec {
     #[must_use]
     pub const fn from_number(number: u8) -> Option<Self> {
         match number {
+            0 => Some(Self::Erased),
             1 => Some(Self::Json),
             _ => None,
         }
@@ -54,7 +58,11 @@ impl Payload {
     /// JSON text in the clear.
     #[must_use]
     pub const fn json(bytes: Vec<u8>) -> Self {
-        Self { codec: Codec::Json, key_id: None, bytes }
+        Self {
+            codec: Codec::Json,
+            key_id: None,
+            bytes,
+        }
     }
 }
 
@@ -64,6 +72,12 @@ pub struct Header {
     /// The stored format's version.
     #[serde(rename = "v")]
     pub format: u16,
+    /// What happened, by name: it is still known when the payload is erased.
+    #[serde(rename = "type")]
+    pub name: String,
+    /// Whether it is the last event of its append. Only there the thread is in a state that may be looked at.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub end: bool,
     /// When it was decided. Never earlier than the event before it.
     pub at: Timestamp,
     /// Who did it.
@@ -86,16 +100,27 @@ pub struct Record {
 }
 
 impl Record {
+    /// The salted digest of a payload: what is left of it when it is erased.
+    #[must_use]
+    pub fn payload_digest(salt: &[u8; 16], plain: &[u8]) -> Digest {
+        Digest::from_bytes(
+            Sha256::new()
+                .chain_update(salt)
+                .chain_update(plain)
+                .finalize()
+                .into(),
+        )
+    }
+
     /// The hash that a record with these parts must carry.
     #[must_use]
-    pub fn link(previous: &Digest, seq: u64, header: &[u8], salt: &[u8; 16], plain: &[u8]) -> Digest {
-        let payload = Sha256::new().chain_update(salt).chain_update(plain).finalize();
+    pub fn link(previous: &Digest, seq: u64, header: &[u8], payload: &Digest) -> Digest {
         let hash = Sha256::new()
             .chain_update(previous.as_bytes())
             .chain_update(seq.to_be_bytes())
             .chain_update((header.len() as u64).to_be_bytes())
             .chain_update(header)
-            .chain_update(payload)
+            .chain_update(payload.as_bytes())
             .finalize();
         Digest::from_bytes(hash.into())
     }

@@ -5,7 +5,9 @@ use std::{fmt, ops::Add, time::Duration};
 use serde::{Deserialize, Serialize};
 
 /// Microseconds since 1970-01-01T00:00:00Z.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 #[serde(transparent)]
 pub struct Timestamp(i64);
 
@@ -45,7 +47,10 @@ impl Add<Span> for Timestamp {
     type Output = Self;
 
     fn add(self, span: Span) -> Self {
-        Self(self.0.saturating_add(i64::try_from(span.0).unwrap_or(i64::MAX)))
+        Self(
+            self.0
+                .saturating_add(i64::try_from(span.0).unwrap_or(i64::MAX)),
+        )
     }
 }
 

@@ -1,0 +1,684 @@
+//! The fold: how each event changes the head.
+//!
+//! `apply` is total. It checks nothing, because `decide` did, and because the past cannot be refused; an event that does
+//! not fit (which only a damaged journal could hold) changes nothing.
+
+use std::collections::BTreeMap;
+
+use crate::{
+    Action, ActionId, ActionStatus, Active, Actor, AfterLate, AfterLookup, AfterModel,
+    AfterUnknown, Called, Decided, Decision, Doubt, Effect, Event, Fate, Finish, Frame, FramePath,
+    FramePhase, InterruptId, Outcome, Params, Phase, Role, Run, Seen, State, Subject, Timestamp,
+    ToolFacts, Verdict, Warrant, WarrantFrom,
+};
+
+/// How many rejected calls a frame remembers; bounds the head.
+const MAX_REMEMBERED_REJECTIONS: usize = 32;
+
+/// Applies one event, which `by` caused at `at`, to the head.
+pub fn apply(state: &mut State, at: Timestamp, by: &Actor, event: &Event) {
+    state.version += 1;
+    state.now = state.now.max(at);
+    match event {
+        Event::ThreadCreated {
+            thread,
+            tenant,
+            agent,
+            session,
+        } => {
+            state.thread = *thread;
+            state.tenant.clone_from(tenant);
+            state.agent.clone_from(agent);
+            state.session.clone_from(session);
+        }
+        Event::RunStarted {
+            run,
+            definition,
+            input: _,
+            plan_version,
+            limits,
+            requester,
+        } => {
+            let root = Frame {
+                phase: FramePhase::Turn {
+                    failures: 0,
+                    not_before: None,
+                },
+                rejected: BTreeMap::new(),
+            };
+            let active = Active {
+                limits: *limits,
+                turns: 0,
+                calls: 0,
+                worked: crate::Span::ZERO,
+                busy_since: None,
+                stop: None,
+                frames: BTreeMap::from([(FramePath::root(), root)]),
+            };
+            state.plan_version = *plan_version;
+            state.run = Some(Run {
+                id: *run,
+                definition: *definition,
+                requester: requester.clone(),
+                started_at: at,
+                phase: Phase::Active(active),
+            });
+        }
+        Event::ModelStarted {
+            frame,
+            attempt,
+            epoch,
+        } => {
+            if let Some(active) = state.active_mut() {
+                active.turns += u32::from(*attempt == 1);
+                active.busy_since.get_or_insert(at);
+            }
+            set_phase(
+                state,
+                frame,
+                FramePhase::Thinking {
+                    attempt: *attempt,
+                    epoch: *epoch,
+                },
+            );
+        }
+        Event::ModelReplied {
+            frame,
+            text: _,
+            calls,
+            interrupt,
+            usage: _,
+        } => {
+            model_replied(state, frame, calls, *interrupt);
+            rest(state, at, Seen::ByItsDriver);
+        }
+        Event::ModelFailed {
+            frame,
+            attempt,
+            error,
+            seen,
+            then,
+        } => {
+            let phase = match then {
+                AfterModel::RetryAt { at } => FramePhase::Turn {
+                    failures: *attempt,
+                    not_before: Some(*at),
+                },
+                AfterModel::Ask => FramePhase::Stuck {
+                    error: error.clone(),
+                },
+            };
+            set_phase(state, frame, phase);
+            rest(state, at, *seen);
+        }
+        Event::InterruptRaised(interrupt) => {
+            for ask in &interrupt.asks {
+                let Some(action) = state.actions.get_mut(&ask.action_id) else {
+                    continue;
+                };
+                action.status = match (&ask.subject, action.warrant()) {
+                    (Subject::Effect { .. }, Some(warrant)) => ActionStatus::InDoubt {
+                        warrant: warrant.clone(),
+                        interrupt: interrupt.id,
+                    },
+                    (Subject::Effect { .. }, None)
+                    | (Subject::Action { .. } | Subject::Model, _) => ActionStatus::Held {
+                        interrupt: interrupt.id,
+                    },
+                };
+            }
+            if let Some(old) = interrupt.supersedes {
+                // What only waited for the old question waits for the new one.
+                for action in state.actions.values_mut() {
+                    if action.status == (ActionStatus::Held { interrupt: old }) {
+                        action.status = ActionStatus::Held {
+                            interrupt: interrupt.id,
+                        };
+                    }
+                }
+            }
+            state.interrupts.insert(interrupt.id, (**interrupt).clone());
+        }
+        Event::Answered {
+            interrupt,
+            status: _,
+            decisions,
+            roles: _,
+            permissions: _,
+        } => answered(state, at, by, *interrupt, decisions),
+        Event::InterruptClosed { interrupt, .. } => {
+            state.interrupts.remove(interrupt);
+        }
+        Event::ActionStarted {
+            action,
+            attempt,
+            key: _,
+            epoch,
+            deadline,
+            settle_at,
+        } => {
+            if let Some(action) = state.actions.get_mut(action)
+                && let Some(warrant) = action.warrant().cloned()
+            {
+                action.attempts = *attempt;
+                action.settle_at = Some(*settle_at);
+                action.status = ActionStatus::Started {
+                    warrant,
+                    epoch: *epoch,
+                    deadline: *deadline,
+                };
+            }
+            if let Some(active) = state.active_mut() {
+                active.busy_since.get_or_insert(at);
+            }
+        }
+        Event::ActionFinished {
+            action,
+            attempt: _,
+            outcome,
+        } => {
+            finished(state, *action, matches!(outcome, Finish::Done { .. }));
+            rest(state, at, Seen::ByItsDriver);
+        }
+        Event::ActionUnknown {
+            action,
+            attempt: _,
+            reason: _,
+            seen,
+            then,
+        } => {
+            if let (Seen::ByItsDriver, Some(action)) = (seen, state.actions.get_mut(action)) {
+                // The call has ended, so only the time an effect takes to appear is left to wait.
+                let settled = at + action.tool.settle;
+                action.settle_at = action.settle_at.map(|old| old.min(settled));
+            }
+            match then {
+                AfterUnknown::RetryAt { at } => make_ready(state, *action, Some(*at)),
+                AfterUnknown::LookUpAt { at } => look_up(state, *action, 0, *at),
+                AfterUnknown::Ask => unsettle(state, *action),
+                AfterUnknown::GiveUp => close(state, *action),
+            }
+            rest(state, at, *seen);
+        }
+        Event::ActionLookedUp {
+            action,
+            lookup: _,
+            then,
+        } => match then {
+            AfterLookup::Settled => finished(state, *action, true),
+            AfterLookup::RetryAt { at } => make_ready(state, *action, Some(*at)),
+            AfterLookup::NotDone => close(state, *action),
+            AfterLookup::LookUpAt { at } => {
+                let lookups = match state.actions.get(action).map(|action| &action.status) {
+                    Some(ActionStatus::Unknown { lookups, .. }) => *lookups,
+                    Some(_) | None => 0,
+                };
+                look_up(state, *action, lookups + 1, *at);
+            }
+            AfterLookup::Ask => unsettle(state, *action),
+        },
+        Event::LateOutcome {
+            action,
+            attempt: _,
+            outcome,
+            then,
+        } => {
+            match then {
+                AfterLate::Recorded => {}
+                AfterLate::Settled => {
+                    finished(state, *action, matches!(outcome, Outcome::Done { .. }))
+                }
+                AfterLate::Noted => {
+                    if let Some(action) = state.actions.get_mut(action) {
+                        action.doubt = Doubt::EarlierAttemptDone;
+                    }
+                }
+                AfterLate::Contradicts { reopened } => {
+                    state.actions.insert(reopened.id, (**reopened).clone());
+                }
+            }
+            rest(state, at, Seen::ByAnother);
+        }
+        Event::WarrantVoided {
+            action,
+            reason: _,
+            interrupt,
+        } => {
+            if let Some(action) = state.actions.get_mut(action) {
+                action.status = ActionStatus::Held {
+                    interrupt: *interrupt,
+                };
+            }
+        }
+        Event::CompensationBound {
+            action,
+            compensation,
+        } => bind_compensation(state, *action, *compensation),
+        Event::Repinned {
+            definition,
+            interrupt,
+            actions,
+        } => {
+            if let Some(run) = &mut state.run {
+                run.definition = *definition;
+            }
+            for restated in actions {
+                // Of what was started nothing may be forgotten.
+                if let Some(action) = state.actions.get_mut(&restated.action)
+                    && matches!(
+                        action.status,
+                        ActionStatus::Held { .. } | ActionStatus::Ready { .. }
+                    )
+                    && action.attempts == 0
+                {
+                    action.definition = *definition;
+                    action.tool = restated.tool.clone();
+                    action.params_hash = restated.params_hash;
+                    action.verdict = restated.verdict.clone();
+                    action.status = ActionStatus::Held {
+                        interrupt: *interrupt,
+                    };
+                }
+            }
+        }
+        Event::StopRequested { stop, closed } => {
+            for action in closed {
+                state.actions.remove(action);
+            }
+            if let Some(active) = state.active_mut() {
+                active.stop = Some(stop.clone());
+                for frame in active.frames.values_mut() {
+                    frame.phase = FramePhase::Acting;
+                }
+            }
+            rest(state, at, Seen::ByItsDriver);
+        }
+        Event::RunEnded { outcome } => {
+            if let Some(run) = &mut state.run {
+                run.phase = Phase::Ended(outcome.clone());
+            }
+        }
+    }
+}
+
+fn set_phase(state: &mut State, path: &FramePath, phase: FramePhase) {
+    if let Some(frame) = state
+        .active_mut()
+        .and_then(|active| active.frames.get_mut(path))
+    {
+        frame.phase = phase;
+    }
+}
+
+/// Counts the time since something was in flight as work, once nothing is.
+fn rest(state: &mut State, at: Timestamp, seen: Seen) {
+    if state.in_flight() {
+        return;
+    }
+    if let Some(active) = state.active_mut()
+        && let Some(since) = active.busy_since.take()
+    {
+        match seen {
+            Seen::ByItsDriver => active.worked = active.worked.saturating_add(at.since(since)),
+            Seen::ByAnother => {}
+        }
+    }
+}
+
+fn model_replied(
+    state: &mut State,
+    path: &FramePath,
+    calls: &[Called],
+    interrupt: Option<InterruptId>,
+) {
+    let Some((run, definition)) = state.run.as_ref().map(|run| (run.id, run.definition)) else {
+        return;
+    };
+    let plan_version = state.plan_version;
+    let mut acting = false;
+    for (order, called) in calls.iter().enumerate() {
+        let Fate::Action {
+            id,
+            params,
+            version,
+            effect,
+            timeout,
+            settle,
+            hooks,
+            params_hash,
+            verdict,
+        } = &called.fate
+        else {
+            continue;
+        };
+        acting = true;
+        let tool = ToolFacts {
+            name: called.call.name.clone(),
+            version: version.clone(),
+            effect: *effect,
+            timeout: *timeout,
+            settle: *settle,
+            hooks: *hooks,
+        };
+        let params = params
+            .clone()
+            .unwrap_or_else(|| Params::from_canonical(&called.call.arguments));
+        let warrant = Warrant {
+            from: WarrantFrom::Policy,
+            params_hash: *params_hash,
+            tool_version: version.clone(),
+            plan_version,
+        };
+        let status = match interrupt {
+            Some(interrupt) => ActionStatus::Held { interrupt },
+            None => ActionStatus::Ready {
+                warrant,
+                not_before: None,
+            },
+        };
+        let action = Action {
+            id: *id,
+            run,
+            frame: path.clone(),
+            parent: None,
+            role: Role::Call,
+            call_id: called.call.id.clone(),
+            order: u32::try_from(order).unwrap_or(u32::MAX),
+            version: 1,
+            definition,
+            tool,
+            params,
+            params_hash: *params_hash,
+            verdict: verdict.clone(),
+            attempts: 0,
+            settle_at: None,
+            doubt: Doubt::None,
+            status,
+        };
+        state.actions.insert(*id, action);
+    }
+    if let Some(active) = state.active_mut() {
+        active.calls = active
+            .calls
+            .saturating_add(u32::try_from(calls.len()).unwrap_or(u32::MAX));
+    }
+    let phase = if acting {
+        FramePhase::Acting
+    } else {
+        FramePhase::Turn {
+            failures: 0,
+            not_before: None,
+        }
+    };
+    set_phase(state, path, phase);
+}
+
+fn answered(state: &mut State, at: Timestamp, by: &Actor, id: InterruptId, decisions: &[Decided]) {
+    let Some(interrupt) = state.interrupts.remove(&id) else {
+        return;
+    };
+    let plan_version = state.plan_version;
+    let person = WarrantFrom::Person {
+        interrupt: id,
+        by: by.clone(),
+        at,
+    };
+    for (ask, decided) in interrupt.asks.iter().zip(decisions) {
+        match &ask.subject {
+            Subject::Model => {
+                if decided.decision == Decision::Approve {
+                    set_phase(
+                        state,
+                        &interrupt.frame,
+                        FramePhase::Turn {
+                            failures: 0,
+                            not_before: None,
+                        },
+                    );
+                }
+            }
+            Subject::Action { .. } => decide_action(state, &person, plan_version, decided),
+            Subject::Effect { .. } => decide_effect(state, decided),
+        }
+    }
+    // What only shared the turn with something that was asked about may go on now.
+    let warrant = |action: &Action| Warrant {
+        from: WarrantFrom::Policy,
+        params_hash: action.params_hash,
+        tool_version: action.tool.version.clone(),
+        plan_version,
+    };
+    for action in state.actions.values_mut() {
+        if action.status == (ActionStatus::Held { interrupt: id })
+            && action.verdict == Verdict::Allow
+        {
+            action.status = ActionStatus::Ready {
+                warrant: warrant(action),
+                not_before: None,
+            };
+        }
+    }
+    settle_frames(state);
+}
+
+fn decide_action(state: &mut State, person: &WarrantFrom, plan_version: u32, decided: &Decided) {
+    let Some(action) = state.actions.get_mut(&decided.action_id) else {
+        return;
+    };
+    let old_hash = action.params_hash;
+    let frame = action.frame.clone();
+    let allow = |action: &mut Action| {
+        let warrant = Warrant {
+            from: person.clone(),
+            params_hash: action.params_hash,
+            tool_version: action.tool.version.clone(),
+            plan_version,
+        };
+        action.status = ActionStatus::Ready {
+            warrant,
+            not_before: None,
+        };
+    };
+    let rejected = match &decided.decision {
+        Decision::Approve => {
+            allow(action);
+            false
+        }
+        Decision::Edit { edited_action } => {
+            action.version += 1;
+            action.params = edited_action.args.clone();
+            action.params_hash = action.params.hash(&action.tool.name, &action.tool.version);
+            allow(action);
+            false
+        }
+        Decision::Reject { .. } => {
+            state.actions.remove(&decided.action_id);
+            true
+        }
+        Decision::Respond { .. } => {
+            state.actions.remove(&decided.action_id);
+            false
+        }
+        Decision::Committed { .. } | Decision::NotCommitted | Decision::Compensate => return,
+    };
+    let Some(frame) = state
+        .active_mut()
+        .and_then(|active| active.frames.get_mut(&frame))
+    else {
+        return;
+    };
+    if !rejected {
+        frame.rejected.remove(&old_hash);
+        return;
+    }
+    if frame.rejected.len() >= MAX_REMEMBERED_REJECTIONS
+        && !frame.rejected.contains_key(&old_hash)
+        && let Some(least) = frame
+            .rejected
+            .iter()
+            .min_by_key(|(_, count)| **count)
+            .map(|(hash, _)| *hash)
+    {
+        frame.rejected.remove(&least);
+    }
+    *frame.rejected.entry(old_hash).or_insert(0) += 1;
+}
+
+fn decide_effect(state: &mut State, decided: &Decided) {
+    let Some(action) = state.actions.get(&decided.action_id) else {
+        return;
+    };
+    let wanted = is_wanted(state, action);
+    let settle_at = action.settle_at;
+    match &decided.decision {
+        Decision::Committed { .. } => close_done(state, decided.action_id),
+        Decision::NotCommitted => {
+            // A compensation goes on even while the run is being stopped.
+            if wanted || action.role == Role::Compensation {
+                make_ready(state, decided.action_id, settle_at);
+            } else {
+                close(state, decided.action_id);
+            }
+        }
+        Decision::Compensate => unsettle(state, decided.action_id),
+        // It is left as it stands.
+        Decision::Reject { .. } => close_done(state, decided.action_id),
+        Decision::Approve | Decision::Edit { .. } | Decision::Respond { .. } => {}
+    }
+}
+
+/// Whether the run still wants the effect of this action.
+pub(crate) fn is_wanted(state: &State, action: &Action) -> bool {
+    action.doubt != Doubt::Reopened && state.active().is_some_and(|active| active.stop.is_none())
+}
+
+/// A call reported that it was done (or that it failed without effect).
+fn finished(state: &mut State, id: ActionId, done: bool) {
+    let Some(action) = state.actions.get(&id) else {
+        return;
+    };
+    let unwanted = action.tool.effect == Effect::Write && !is_wanted(state, action);
+    match (action.role, done) {
+        // Two effects where one was wanted are put before a person.
+        (Role::Call | Role::Step, _) if action.doubt == Doubt::EarlierAttemptDone => {
+            unsettle(state, id)
+        }
+        // An effect that nobody wants any more is undone or put before a person.
+        (Role::Call | Role::Step, true) if unwanted => unsettle(state, id),
+        (Role::Compensation, false) => unsettle(state, id),
+        (Role::Compensation, true) => close_done(state, id),
+        (Role::Call | Role::Step, true | false) => close(state, id),
+    }
+}
+
+fn make_ready(state: &mut State, id: ActionId, not_before: Option<Timestamp>) {
+    if let Some(action) = state.actions.get_mut(&id)
+        && let Some(warrant) = action.warrant().cloned()
+    {
+        action.status = ActionStatus::Ready {
+            warrant,
+            not_before,
+        };
+    }
+}
+
+fn look_up(state: &mut State, id: ActionId, lookups: u32, not_before: Timestamp) {
+    if let Some(action) = state.actions.get_mut(&id)
+        && let Some(warrant) = action.warrant().cloned()
+    {
+        action.status = ActionStatus::Unknown {
+            warrant,
+            lookups,
+            not_before,
+        };
+    }
+}
+
+fn unsettle(state: &mut State, id: ActionId) {
+    if let Some(action) = state.actions.get_mut(&id)
+        && let Some(warrant) = action.warrant().cloned()
+    {
+        action.status = ActionStatus::Unsettled { warrant };
+    }
+}
+
+fn bind_compensation(state: &mut State, id: ActionId, compensation: ActionId) {
+    let plan_version = state.plan_version;
+    let Some(original) = state.actions.get_mut(&id) else {
+        return;
+    };
+    let not_before = original.settle_at;
+    original.status = ActionStatus::Undoing { by: compensation };
+    let mut tool = original.tool.clone();
+    tool.effect = Effect::Write;
+    tool.hooks = crate::Hooks::default();
+    let warrant = Warrant {
+        from: WarrantFrom::Compensation,
+        params_hash: original.params_hash,
+        tool_version: tool.version.clone(),
+        plan_version,
+    };
+    let action = Action {
+        id: compensation,
+        run: original.run,
+        frame: original.frame.clone(),
+        parent: Some(id),
+        role: Role::Compensation,
+        call_id: original.call_id.clone(),
+        order: original.order,
+        version: original.version,
+        definition: original.definition,
+        tool,
+        params: original.params.clone(),
+        params_hash: original.params_hash,
+        verdict: Verdict::Allow,
+        attempts: 0,
+        settle_at: None,
+        doubt: original.doubt,
+        status: ActionStatus::Ready {
+            warrant,
+            not_before,
+        },
+    };
+    state.actions.insert(compensation, action);
+}
+
+/// Closes an action about which nothing is left to do; a compensation closes what it was to undo.
+fn close_done(state: &mut State, id: ActionId) {
+    if let Some(action) = state.actions.get(&id)
+        && action.role == Role::Compensation
+        && let Some(parent) = action.parent
+    {
+        state.actions.remove(&parent);
+    }
+    close(state, id);
+}
+
+fn close(state: &mut State, id: ActionId) {
+    state.actions.remove(&id);
+    settle_frames(state);
+}
+
+/// A frame whose actions are all settled takes its next turn.
+fn settle_frames(state: &mut State) {
+    let run = state.run.as_ref().map(|run| run.id);
+    let awaited = |action: &&Action| Some(action.run) == run && action.doubt != Doubt::Reopened;
+    let open: Vec<FramePath> = state
+        .actions
+        .values()
+        .filter(awaited)
+        .map(|action| action.frame.clone())
+        .collect();
+    if let Some(active) = state.active_mut()
+        && active.stop.is_none()
+    {
+        for (path, frame) in &mut active.frames {
+            if frame.phase == FramePhase::Acting && !open.contains(path) {
+                frame.phase = FramePhase::Turn {
+                    failures: 0,
+                    not_before: None,
+                };
+            }
+        }
+    }
+}

@@ -1,0 +1,534 @@
+//! Calls: starting them, and finding out what became of them.
+
+use super::{Draft, MAX_ATTEMPTS, Past, Proof, SettledAs, clip, model, model::Question, run};
+use crate::{
+    Action, ActionId, ActionStatus, AfterLate, AfterLookup, AfterUnknown, Allowed, Ask, Cause,
+    DecisionKind, Digest, Doubt, Effect, Event, Finish, InterruptKind, InterruptStatus, LimitKind,
+    Lookup, Outcome, Refusal, Role, Seen, State, Stop, Subject, Verdict, Warrant, WarrantFrom,
+    event::content_of,
+};
+
+/// The last gates before a call: what is about to run must be what was allowed, under the plan it was allowed for.
+pub(super) fn start(
+    draft: &mut Draft<'_>,
+    id: ActionId,
+    epoch: u64,
+    proof: &Proof,
+) -> Result<(), Refusal> {
+    let state = &draft.state;
+    let Some(action) = state.actions.get(&id) else {
+        return Err(Refusal::Stale("the action is settled"));
+    };
+    let ActionStatus::Ready { warrant, .. } = &action.status else {
+        return Err(Refusal::Stale("the action is not ready to start"));
+    };
+    if action.role != Role::Compensation {
+        let active = state.active().ok_or(Refusal::RunOver)?;
+        if active.stop.is_some() {
+            return Err(Refusal::Stale("the run is being stopped"));
+        }
+        if active.worked >= active.limits.time {
+            run::stop(
+                draft,
+                Stop::Limit {
+                    limit: LimitKind::Time,
+                },
+            );
+            return Ok(());
+        }
+    }
+    if let Some(refusal) = disproved(state, action, warrant, proof) {
+        void(draft, id, refusal);
+        return Ok(());
+    }
+    let deadline = draft.now + action.tool.timeout;
+    let event = Event::ActionStarted {
+        action: id,
+        attempt: action.attempts + 1,
+        key: action.idempotency_key(state.thread),
+        epoch,
+        deadline,
+        settle_at: deadline + action.tool.settle,
+    };
+    draft.emit(event);
+    Ok(())
+}
+
+/// What is about to run must be what was allowed.
+fn disproved(state: &State, action: &Action, warrant: &Warrant, proof: &Proof) -> Option<Refusal> {
+    if action.role != Role::Compensation && warrant.plan_version != state.plan_version {
+        let (allowed, current) = (warrant.plan_version, state.plan_version);
+        return Some(Refusal::PlanVersionMismatch { allowed, current });
+    }
+    if proof.tool_version != warrant.tool_version {
+        let (allowed, current) = (warrant.tool_version.clone(), proof.tool_version.clone());
+        return Some(Refusal::ToolChanged { allowed, current });
+    }
+    let same =
+        proof.params_hash == warrant.params_hash && action.params_hash == warrant.params_hash;
+    let by_policy = warrant.from == WarrantFrom::Policy;
+    if !same || (by_policy && action.verdict != Verdict::Allow) {
+        return Some(Refusal::ParamsChanged { action: action.id });
+    }
+    None
+}
+
+/// Takes back what allowed an action, and tells a person why.
+fn void(draft: &mut Draft<'_>, id: ActionId, refusal: Refusal) {
+    let Some(action) = draft.state.actions.get(&id) else {
+        return;
+    };
+    let interrupt = draft.context.seed.interrupt_id();
+    let frame = action.frame.clone();
+    let subject = Subject::Action {
+        tool_version: action.tool.version.clone(),
+        schema: Digest::default(),
+        params_hash: action.params_hash,
+        preview: Digest::default(),
+    };
+    let description = Some(format!(
+        "It was not executed: {refusal}\n\nTool: {}\nArgs: {}",
+        action.tool.name,
+        action.params.canonical()
+    ));
+    // INVARIANT: the list is neither empty nor repetitive.
+    let Ok(allowed) = Allowed::new(vec![DecisionKind::Reject, DecisionKind::Respond]) else {
+        return;
+    };
+    draft.emit(Event::WarrantVoided {
+        action: id,
+        reason: refusal.to_string(),
+        interrupt,
+    });
+    let ask = Ask {
+        action_id: id,
+        subject,
+        allowed,
+        description,
+    };
+    let (kind, cause) = (InterruptKind::Error, Cause::ToolFailure);
+    model::raise(
+        draft,
+        Question {
+            id: interrupt,
+            kind,
+            cause,
+            frame,
+            asks: vec![ask],
+        },
+    );
+}
+
+/// A call ended. Whatever the state, its outcome is recorded.
+pub(super) fn ended(
+    draft: &mut Draft<'_>,
+    id: ActionId,
+    attempt: u32,
+    outcome: Outcome,
+    past: Option<Box<Past>>,
+) -> Result<(), Refusal> {
+    let Some(action) = draft.state.actions.get(&id) else {
+        let Some(past) = past else {
+            return Err(Refusal::Stale("the action is unknown here"));
+        };
+        late_for_settled(draft, attempt, outcome, *past);
+        return Ok(());
+    };
+    let in_flight =
+        matches!(action.status, ActionStatus::Started { .. }) && action.attempts == attempt;
+    if !in_flight {
+        let action = action.clone();
+        late_for_open(draft, attempt, outcome, action);
+        return Ok(());
+    }
+    match outcome {
+        Outcome::Done { content } => finish(draft, id, attempt, Finish::Done { content }),
+        Outcome::Failed { error } => finish(draft, id, attempt, Finish::Failed { error }),
+        Outcome::Unknown { reason } => unknown(draft, id, &reason, Seen::ByItsDriver),
+    }
+    Ok(())
+}
+
+fn finish(draft: &mut Draft<'_>, action: ActionId, attempt: u32, outcome: Finish) {
+    let failure = match &outcome {
+        Finish::Done { .. } => None,
+        Finish::Failed { error } => Some(error.clone()),
+    };
+    draft.emit(Event::ActionFinished {
+        action,
+        attempt,
+        outcome,
+    });
+    follow_up(draft, action, failure.as_deref());
+}
+
+/// What must happen to an action that is settled in itself but not in the eyes of the run.
+fn follow_up(draft: &mut Draft<'_>, id: ActionId, failure: Option<&str>) {
+    let Some(action) = draft.state.actions.get(&id) else {
+        return;
+    };
+    if !matches!(action.status, ActionStatus::Unsettled { .. }) {
+        return;
+    }
+    match (action.role, failure) {
+        (Role::Compensation, failure) => {
+            let reason = clip(failure.unwrap_or("it could not be confirmed"));
+            ask_about(
+                draft,
+                id,
+                Cause::ToolFailure,
+                &format!("The compensation failed: {reason}"),
+                &[],
+            );
+        }
+        (Role::Call | Role::Step, _) if action.doubt == Doubt::EarlierAttemptDone => {
+            let text = "An earlier attempt, recorded as not done, was done after all: it may have taken effect twice.";
+            ask_about(
+                draft,
+                id,
+                Cause::WriteUnknown,
+                text,
+                &[DecisionKind::Committed],
+            );
+        }
+        (Role::Call | Role::Step, _) if action.tool.hooks.compensate => compensate(draft, id),
+        (Role::Call | Role::Step, _) => {
+            let text = "It took effect, but the run was stopped meanwhile and the tool has no compensation.";
+            ask_about(
+                draft,
+                id,
+                Cause::WriteUnknown,
+                text,
+                &[DecisionKind::Committed],
+            );
+        }
+    }
+}
+
+/// Binds the tool's own compensation to an effect.
+pub(super) fn compensate(draft: &mut Draft<'_>, action: ActionId) {
+    let compensation = draft.context.seed.action_id();
+    draft.emit(Event::CompensationBound {
+        action,
+        compensation,
+    });
+}
+
+/// The driver died with the call in flight, and nothing can come of it any more.
+pub(super) fn orphaned(draft: &mut Draft<'_>, id: ActionId, attempt: u32) -> Result<(), Refusal> {
+    let Some(action) = draft.state.actions.get(&id) else {
+        return Err(Refusal::Stale("the action is settled"));
+    };
+    match action.status {
+        ActionStatus::Started { deadline, .. } if action.attempts == attempt => {
+            let settle_at = action.settle_at.unwrap_or(deadline);
+            if action.tool.effect != Effect::Read && draft.now < settle_at {
+                return Err(Refusal::Stale("the call may still take effect"));
+            }
+            unknown(
+                draft,
+                id,
+                "the process that made the call died before it ended",
+                Seen::ByAnother,
+            );
+            Ok(())
+        }
+        ActionStatus::Held { .. }
+        | ActionStatus::Ready { .. }
+        | ActionStatus::Started { .. }
+        | ActionStatus::Unknown { .. }
+        | ActionStatus::Unsettled { .. }
+        | ActionStatus::InDoubt { .. }
+        | ActionStatus::Undoing { .. } => Err(Refusal::Stale("the action is not in flight")),
+    }
+}
+
+/// The recovery table: what follows when nobody knows whether a call took effect.
+fn unknown(draft: &mut Draft<'_>, id: ActionId, reason: &str, seen: Seen) {
+    let Some(action) = draft.state.actions.get(&id) else {
+        return;
+    };
+    let stopped = !draft.wants(action);
+    let reason = &clip(reason);
+    let attempt = action.attempts;
+    let again = attempt < MAX_ATTEMPTS;
+    let retry_at = match seen {
+        Seen::ByItsDriver => draft.back_off(attempt),
+        Seen::ByAnother => draft.now,
+    };
+    let look_up_at = match seen {
+        // The call has ended: only the time an effect takes to appear is left to wait.
+        Seen::ByItsDriver => draft.now + action.tool.settle,
+        Seen::ByAnother => draft.now,
+    };
+    let then = match action.tool.effect {
+        Effect::Read | Effect::Idempotent if stopped => AfterUnknown::GiveUp,
+        Effect::Read | Effect::Idempotent if again => AfterUnknown::RetryAt { at: retry_at },
+        Effect::Read => AfterUnknown::GiveUp,
+        Effect::Write if action.tool.hooks.lookup => AfterUnknown::LookUpAt { at: look_up_at },
+        Effect::Idempotent | Effect::Write => AfterUnknown::Ask,
+    };
+    let cause = if action.tool.effect == Effect::Write {
+        Cause::WriteUnknown
+    } else {
+        Cause::ToolFailure
+    };
+    draft.emit(Event::ActionUnknown {
+        action: id,
+        attempt,
+        reason: reason.clone(),
+        seen,
+        then,
+    });
+    if then == AfterUnknown::Ask {
+        ask_about(
+            draft,
+            id,
+            cause,
+            &format!("Nobody knows whether it took effect: {reason}"),
+            &[],
+        );
+    }
+}
+
+/// Asks a person what became of a call.
+fn ask_about(draft: &mut Draft<'_>, id: ActionId, cause: Cause, what: &str, only: &[DecisionKind]) {
+    let Some(action) = draft.state.actions.get(&id) else {
+        return;
+    };
+    let mut kinds = if only.is_empty() {
+        vec![DecisionKind::Committed, DecisionKind::NotCommitted]
+    } else {
+        only.to_vec()
+    };
+    match action.role {
+        Role::Call | Role::Step if action.tool.hooks.compensate => {
+            kinds.push(DecisionKind::Compensate)
+        }
+        Role::Call | Role::Step => {}
+        // It may be given up: the effect then stands.
+        Role::Compensation => kinds.push(DecisionKind::Reject),
+    }
+    // INVARIANT: the list is neither empty nor repetitive.
+    let Ok(allowed) = Allowed::new(kinds) else {
+        return;
+    };
+    let frame = action.frame.clone();
+    let description = format!(
+        "{what}\n\nTool: {}\nArgs: {}\nKey: {}",
+        action.tool.name,
+        action.params.canonical(),
+        action.idempotency_key(draft.state.thread)
+    );
+    let subject = Subject::Effect {
+        attempt: action.attempts,
+        params_hash: action.params_hash,
+    };
+    let ask = Ask {
+        action_id: id,
+        subject,
+        allowed,
+        description: Some(description),
+    };
+    let id = draft.context.seed.interrupt_id();
+    model::raise(
+        draft,
+        Question {
+            id,
+            kind: InterruptKind::Error,
+            cause,
+            frame,
+            asks: vec![ask],
+        },
+    );
+}
+
+/// The tool said what became of a call.
+pub(super) fn looked_up(
+    draft: &mut Draft<'_>,
+    id: ActionId,
+    lookup: Lookup,
+) -> Result<(), Refusal> {
+    let Some(action) = draft.state.actions.get(&id) else {
+        return Err(Refusal::Stale("the action is settled"));
+    };
+    let ActionStatus::Unknown { lookups, .. } = action.status else {
+        return Err(Refusal::Stale("the action is not being looked up"));
+    };
+    let stopped = !draft.wants(action);
+    let (then, text) = match &lookup {
+        Lookup::Committed { .. } => (AfterLookup::Settled, String::new()),
+        Lookup::NotFound if stopped => (AfterLookup::NotDone, String::new()),
+        Lookup::NotFound if action.attempts < MAX_ATTEMPTS => {
+            (AfterLookup::RetryAt { at: draft.now }, String::new())
+        }
+        Lookup::NotFound => {
+            let text = format!(
+                "It was tried {} times and never took effect.",
+                action.attempts
+            );
+            (AfterLookup::Ask, text)
+        }
+        Lookup::Partial { receipt } => (
+            AfterLookup::Ask,
+            format!("It took effect in part: {}", clip(&content_of(receipt))),
+        ),
+        Lookup::Unknown { .. } if lookups + 1 < MAX_ATTEMPTS => (
+            AfterLookup::LookUpAt {
+                at: draft.back_off(lookups + 1),
+            },
+            String::new(),
+        ),
+        Lookup::Unknown { reason } => (
+            AfterLookup::Ask,
+            format!(
+                "Nobody knows whether it took effect, and its lookup does not tell: {}",
+                clip(reason)
+            ),
+        ),
+    };
+    draft.emit(Event::ActionLookedUp {
+        action: id,
+        lookup,
+        then,
+    });
+    match then {
+        AfterLookup::Ask => ask_about(draft, id, Cause::WriteUnknown, &text, &[]),
+        AfterLookup::Settled => follow_up(draft, id, None),
+        AfterLookup::RetryAt { .. } | AfterLookup::NotDone | AfterLookup::LookUpAt { .. } => {}
+    }
+    Ok(())
+}
+
+/// An outcome for an action that is open, but not waiting for this attempt.
+fn late_for_open(draft: &mut Draft<'_>, attempt: u32, outcome: Outcome, mut action: Action) {
+    let id = action.id;
+    let undecided = matches!(
+        action.status,
+        ActionStatus::Unknown { .. } | ActionStatus::InDoubt { .. }
+    );
+    let (done, conclusive) = match &outcome {
+        Outcome::Done { .. } => (true, true),
+        Outcome::Failed { .. } => (false, true),
+        Outcome::Unknown { .. } => (false, false),
+    };
+    let repeatable = action.tool.effect != Effect::Write;
+    if (undecided && action.attempts == attempt && conclusive) || (repeatable && done) {
+        if let ActionStatus::InDoubt { interrupt, .. } = action.status {
+            let reason = "the call reported its outcome after all".to_owned();
+            draft.emit(Event::InterruptClosed {
+                interrupt,
+                status: InterruptStatus::Canceled,
+                reason,
+            });
+        }
+        let failure = match &outcome {
+            Outcome::Failed { error } => Some(error.clone()),
+            Outcome::Done { .. } | Outcome::Unknown { .. } => None,
+        };
+        draft.emit(Event::LateOutcome {
+            action: id,
+            attempt,
+            outcome,
+            then: AfterLate::Settled,
+        });
+        follow_up(draft, id, failure.as_deref());
+        return;
+    }
+    if !done {
+        draft.emit(Event::LateOutcome {
+            action: id,
+            attempt,
+            outcome,
+            then: AfterLate::Recorded,
+        });
+        return;
+    }
+    // A write that had been declared as not done was done after all.
+    match (&action.status, action.warrant().cloned()) {
+        (ActionStatus::Ready { .. } | ActionStatus::Unknown { .. }, Some(warrant)) => {
+            action.status = ActionStatus::Unsettled { warrant };
+            contradict(draft, attempt, outcome, action);
+        }
+        // The next attempt is out already: a person sees both once it ends.
+        (ActionStatus::Started { .. }, _) => {
+            draft.emit(Event::LateOutcome {
+                action: id,
+                attempt,
+                outcome,
+                then: AfterLate::Noted,
+            });
+        }
+        (
+            ActionStatus::Held { .. }
+            | ActionStatus::Ready { .. }
+            | ActionStatus::Unknown { .. }
+            | ActionStatus::Unsettled { .. }
+            | ActionStatus::InDoubt { .. }
+            | ActionStatus::Undoing { .. },
+            _,
+        ) => draft.emit(Event::LateOutcome {
+            action: id,
+            attempt,
+            outcome,
+            then: AfterLate::Recorded,
+        }),
+    }
+}
+
+/// An outcome for an action that was settled by other means.
+fn late_for_settled(draft: &mut Draft<'_>, attempt: u32, outcome: Outcome, past: Past) {
+    let Past {
+        mut action,
+        settled,
+    } = past;
+    let contradicts = match (&outcome, settled) {
+        (Outcome::Done { .. }, SettledAs::NotDone)
+        | (Outcome::Failed { .. }, SettledAs::Done | SettledAs::Undone) => {
+            action.tool.effect == Effect::Write
+        }
+        (Outcome::Done { .. }, SettledAs::Done | SettledAs::Undone)
+        | (Outcome::Failed { .. }, SettledAs::NotDone)
+        | (Outcome::Unknown { .. }, _) => false,
+    };
+    if let (true, Some(warrant)) = (contradicts, action.warrant().cloned()) {
+        action.status = ActionStatus::Unsettled { warrant };
+        action.doubt = Doubt::Reopened;
+        contradict(draft, attempt, outcome, action);
+    } else {
+        draft.emit(Event::LateOutcome {
+            action: action.id,
+            attempt,
+            outcome,
+            then: AfterLate::Recorded,
+        });
+    }
+}
+
+fn contradict(draft: &mut Draft<'_>, attempt: u32, outcome: Outcome, action: Action) {
+    let id = action.id;
+    let said = match &outcome {
+        Outcome::Done { content } => format!("it was done: {}", clip(content)),
+        Outcome::Failed { error } => format!("it failed without effect: {}", clip(error)),
+        Outcome::Unknown { reason } => format!("its outcome is unknown: {}", clip(reason)),
+    };
+    let then = AfterLate::Contradicts {
+        reopened: Box::new(action),
+    };
+    draft.emit(Event::LateOutcome {
+        action: id,
+        attempt,
+        outcome,
+        then,
+    });
+    let text = format!(
+        "Attempt {attempt} reported, after the action had been settled otherwise, that {said}"
+    );
+    ask_about(
+        draft,
+        id,
+        Cause::WriteUnknown,
+        &text,
+        &[DecisionKind::Committed],
+    );
+}

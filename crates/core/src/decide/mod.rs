@@ -1,0 +1,169 @@
+//! May this happen, and what follows? One pure function over the head.
+//!
+//! Every command either yields events or is refused and changes nothing. Commands carry everything that core cannot
+//! know: ids and time, the policy's verdict, what a schema check found, what the tool that is about to be called is.
+
+mod answer;
+mod command;
+mod effect;
+mod model;
+mod restate;
+mod run;
+
+pub use command::{
+    Command, Judged, JudgedCall, ModelTrouble, Past, Proof, RestatedCall, SettledAs, ToolNow,
+};
+
+use crate::{
+    Action, Event, Principal, Refusal, Seed, Span, State, Timestamp, apply, apply::is_wanted,
+};
+
+/// The longest text from outside that is kept in a head or an event's reason.
+const MAX_REASON: usize = 1_024;
+
+/// Cuts a text from outside to a bounded length, at a character.
+fn clip(text: &str) -> String {
+    match text.char_indices().nth(MAX_REASON) {
+        None => text.to_owned(),
+        Some((end, _)) => format!("{}…", &text[..end]),
+    }
+}
+
+/// How often a model call, a call that may be repeated, or a lookup is tried before a person is asked.
+pub const MAX_ATTEMPTS: u32 = 3;
+
+/// How often one call may be rejected in a frame before the run gives up on its model.
+pub const MAX_REJECTIONS: u32 = 3;
+
+/// Who commands, and when; and the randomness for what the command creates.
+#[derive(Debug, Clone)]
+pub struct Context {
+    /// The time, by the store's clock.
+    pub now: Timestamp,
+    /// Who commands.
+    pub by: Principal,
+    /// Where fresh ids and salts come from.
+    pub seed: Seed,
+}
+
+/// Decides whether `command` may happen to a thread in this `state`, and what follows.
+///
+/// No events means that everything asked for is so already.
+///
+/// # Errors
+///
+/// A [`Refusal`] that says why not. Nothing has changed.
+pub fn decide(
+    state: &State,
+    command: Command,
+    context: &mut Context,
+) -> Result<Vec<Event>, Refusal> {
+    let now = context.now;
+    let mut draft = Draft {
+        state: state.clone(),
+        events: Vec::new(),
+        now,
+        context,
+    };
+    match command {
+        Command::StartRun {
+            thread,
+            tenant,
+            agent,
+            session,
+            definition,
+            input,
+            limits,
+        } => {
+            run::start(
+                &mut draft,
+                run::Start {
+                    thread,
+                    tenant,
+                    agent,
+                    session,
+                    definition,
+                    input,
+                    limits,
+                },
+            )?;
+        }
+        Command::Cancel => run::cancel(&mut draft)?,
+        Command::StartModel { frame, epoch } => model::start(&mut draft, frame, epoch)?,
+        Command::ModelReplied {
+            frame,
+            attempt,
+            text,
+            calls,
+            usage,
+        } => {
+            model::replied(&mut draft, frame, attempt, text, calls, usage)?;
+        }
+        Command::ModelFailed {
+            frame,
+            attempt,
+            trouble,
+        } => model::failed(&mut draft, &frame, attempt, &trouble)?,
+        Command::ModelLost { frame, attempt } => model::lost(&mut draft, &frame, attempt)?,
+        Command::StartAction {
+            action,
+            epoch,
+            proof,
+        } => effect::start(&mut draft, action, epoch, &proof)?,
+        Command::ActionEnded {
+            action,
+            attempt,
+            outcome,
+            past,
+        } => {
+            effect::ended(&mut draft, action, attempt, outcome, past)?;
+        }
+        Command::ActionOrphaned { action, attempt } => {
+            effect::orphaned(&mut draft, action, attempt)?
+        }
+        Command::LookedUp { action, lookup } => effect::looked_up(&mut draft, action, lookup)?,
+        Command::Answer {
+            interrupt,
+            answer,
+            misfits,
+        } => answer::answer(&mut draft, interrupt, &answer, &misfits)?,
+        Command::Restate {
+            definition,
+            interrupt,
+            calls,
+        } => {
+            restate::restate(&mut draft, definition, interrupt, calls)?;
+        }
+    }
+    run::conclude(&mut draft);
+    Ok(draft.events)
+}
+
+/// A state that events are tried on while a command is decided.
+struct Draft<'c> {
+    state: State,
+    events: Vec<Event>,
+    now: Timestamp,
+    context: &'c mut Context,
+}
+
+impl Draft<'_> {
+    fn emit(&mut self, event: Event) {
+        // Deadlines are counted from the clock as it is. Only the journal's own time never runs backwards: a clock that
+        // had once jumped ahead must not put every later deadline out of reach.
+        let at = self.now.max(self.state.now);
+        apply(&mut self.state, at, &self.context.by.actor, &event);
+        self.events.push(event);
+    }
+
+    /// Whether an action's effect is still wanted by its run.
+    fn wants(&self, action: &Action) -> bool {
+        is_wanted(&self.state, action)
+    }
+
+    /// When the next attempt may be made after `failures` of them.
+    fn back_off(&self, failures: u32) -> Timestamp {
+        let millis = 100_u64.saturating_mul(1 << failures.saturating_sub(1).min(6));
+        self.now + Span::from_millis(millis)
+    }
+}

@@ -1,0 +1,201 @@
+//! The definition changed while something was open: what was asked or allowed is asked again, with the difference shown.
+
+use super::{Draft, RestatedCall, ToolNow, model, model::Question};
+use crate::{
+    Action, ActionStatus, Allowed, Ask, Cause, DecisionKind, Digest, Event, InterruptId,
+    InterruptKind, InterruptStatus, Refusal, Restated, State, Subject, Verdict,
+    preview::default_description,
+};
+
+pub(super) fn restate(
+    draft: &mut Draft<'_>,
+    definition: Digest,
+    old: Option<InterruptId>,
+    calls: Vec<RestatedCall>,
+) -> Result<(), Refusal> {
+    let new = draft.context.seed.interrupt_id();
+    let state = &draft.state;
+    let asked_before = match old {
+        None => Vec::new(),
+        Some(id) => state
+            .interrupts
+            .get(&id)
+            .ok_or(Refusal::NotPending { interrupt: id })?
+            .asks
+            .clone(),
+    };
+    let mut asks = Vec::new();
+    let mut restated = Vec::new();
+    let mut changes = Vec::new();
+    let mut impossible = 0;
+    for call in calls {
+        let action = state
+            .actions
+            .get(&call.action)
+            .ok_or(Refusal::Stale("the action is settled"))?;
+        expect_unstarted(action, old)?;
+        if matches!(
+            &call.tool,
+            ToolNow::Gone
+                | ToolNow::There {
+                    verdict: Verdict::Deny,
+                    ..
+                }
+        ) {
+            impossible += 1;
+        }
+        changes.extend(call.changes.iter().cloned());
+        let (now, ask) = ask_again(action, call);
+        restated.push(now);
+        asks.push((action.order, ask));
+    }
+    let Some(frame) = restated
+        .first()
+        .and_then(|now| state.actions.get(&now.action))
+        .map(|action| action.frame.clone())
+    else {
+        return Err(Refusal::Stale("nothing changed"));
+    };
+    // What else the old question asked about is asked along, unchanged, so that it is not lost.
+    for ask in asked_before {
+        if !asks
+            .iter()
+            .any(|(_, again)| again.action_id == ask.action_id)
+        {
+            asks.push((order_of(state, &ask), ask));
+        }
+    }
+    asks.sort_by_key(|(order, _)| *order);
+    let asks: Vec<Ask> = asks.into_iter().map(|(_, ask)| ask).collect();
+    let (kind, cause) = if impossible == asks.len() {
+        (InterruptKind::Error, Cause::ToolFailure)
+    } else {
+        (InterruptKind::Approval, Cause::HumanApproval)
+    };
+    if let Some(interrupt) = old {
+        let reason = format!("what it asked about has changed; asked again as {new}");
+        draft.emit(Event::InterruptClosed {
+            interrupt,
+            status: InterruptStatus::Canceled,
+            reason,
+        });
+    }
+    draft.emit(Event::Repinned {
+        definition,
+        interrupt: new,
+        actions: restated,
+    });
+    model::raise_instead(
+        draft,
+        Question {
+            id: new,
+            kind,
+            cause,
+            frame,
+            asks,
+        },
+        old,
+        changes,
+    );
+    Ok(())
+}
+
+/// Only what has not started can be asked again.
+fn expect_unstarted(action: &Action, old: Option<InterruptId>) -> Result<(), Refusal> {
+    match (&action.status, old) {
+        (ActionStatus::Held { interrupt }, Some(old)) if *interrupt == old => Ok(()),
+        // What was started once goes on as what it was: it is one call, under one key.
+        (ActionStatus::Ready { .. }, None) if action.attempts == 0 => Ok(()),
+        (
+            ActionStatus::Held { .. }
+            | ActionStatus::Ready { .. }
+            | ActionStatus::Started { .. }
+            | ActionStatus::Unknown { .. }
+            | ActionStatus::Unsettled { .. }
+            | ActionStatus::InDoubt { .. }
+            | ActionStatus::Undoing { .. },
+            _,
+        ) => Err(Refusal::Stale("the action has moved on")),
+    }
+}
+
+fn order_of(state: &State, ask: &Ask) -> u32 {
+    state
+        .actions
+        .get(&ask.action_id)
+        .map_or(u32::MAX, |action| action.order)
+}
+
+fn ask_again(action: &Action, call: RestatedCall) -> (Restated, Ask) {
+    let refuse_only = || Allowed::new(vec![DecisionKind::Reject, DecisionKind::Respond]);
+    let (tool, schema, verdict, allowed, description) = match call.tool {
+        ToolNow::Gone => {
+            let schema = Digest::default();
+            (
+                action.tool.clone(),
+                schema,
+                action.verdict.clone(),
+                refuse_only(),
+                None,
+            )
+        }
+        ToolNow::There {
+            tool,
+            schema,
+            verdict: Verdict::Deny,
+            fits: _,
+        } => (tool, schema, Verdict::Deny, refuse_only(), None),
+        ToolNow::There {
+            tool,
+            schema,
+            verdict,
+            fits,
+        } => {
+            let verdict = verdict.meet(&action.verdict);
+            let (allowed, description) = match &verdict {
+                Verdict::Ask {
+                    allowed,
+                    description,
+                } => (Ok(allowed.clone()), description.clone()),
+                Verdict::Allow => (Ok(Allowed::standard()), None),
+                Verdict::Deny => (refuse_only(), None),
+            };
+            let allowed = if fits {
+                allowed
+            } else {
+                let allowed = allowed.unwrap_or_else(|_| Allowed::standard());
+                let mut kinds = allowed.as_slice().to_vec();
+                kinds.retain(|kind| *kind != DecisionKind::Approve);
+                Allowed::new(kinds).or_else(|_| refuse_only())
+            };
+            (tool, schema, verdict, allowed, description)
+        }
+    };
+    // INVARIANT: every list above is neither empty nor repetitive.
+    let allowed = allowed.unwrap_or_else(|_| Allowed::standard());
+    let params_hash = action.params.hash(&tool.name, &tool.version);
+    let shown = description
+        .clone()
+        .unwrap_or_else(|| default_description(&tool.name, &action.params));
+    let subject = Subject::Action {
+        tool_version: tool.version.clone(),
+        schema,
+        params_hash,
+        preview: Digest::of(shown.as_bytes()),
+    };
+    let ask = Ask {
+        action_id: action.id,
+        subject,
+        allowed,
+        description,
+    };
+    (
+        Restated {
+            action: action.id,
+            tool,
+            params_hash,
+            verdict,
+        },
+        ask,
+    )
+}

@@ -1,0 +1,489 @@
+//! What can happen to a thread. The journal is a list of these, and the only truth.
+
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::{
+    Action, ActionId, Decision, Digest, FramePath, Hooks, Interrupt, InterruptId, InterruptStatus,
+    Limits, Lookup, Outcome, Params, Principal, RunId, Span, ThreadId, Timestamp, ToolCall,
+    ToolFacts, Verdict,
+};
+
+/// One thing that happened.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Event {
+    /// The thread began.
+    ThreadCreated {
+        /// The thread.
+        thread: ThreadId,
+        /// The tenant it belongs to.
+        tenant: String,
+        /// The agent it belongs to.
+        agent: String,
+        /// Its session, unique within tenant and agent.
+        session: String,
+    },
+    /// A run began.
+    RunStarted {
+        /// The run.
+        run: RunId,
+        /// The definition it is pinned to.
+        definition: Digest,
+        /// What the user asked for.
+        input: String,
+        /// The plan it begins with.
+        plan_version: u32,
+        /// Where it must stop.
+        limits: Limits,
+        /// Who asked, with what they were permitted then.
+        requester: Principal,
+    },
+    /// A model is about to be called.
+    ModelStarted {
+        /// For this frame.
+        #[serde(default, skip_serializing_if = "FramePath::is_root")]
+        frame: FramePath,
+        /// The how-manieth time for this turn.
+        attempt: u32,
+        /// By the driver with this epoch.
+        epoch: u64,
+    },
+    /// A model answered. The message is now part of the transcript.
+    ModelReplied {
+        /// In this frame.
+        #[serde(default, skip_serializing_if = "FramePath::is_root")]
+        frame: FramePath,
+        /// What it said.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        text: String,
+        /// What it wants done.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        calls: Vec<Called>,
+        /// The question that follows, for which all calls of this turn wait.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        interrupt: Option<InterruptId>,
+        /// What it cost.
+        #[serde(default, skip_serializing_if = "Usage::is_zero")]
+        usage: Usage,
+    },
+    /// A model call failed or was lost.
+    ModelFailed {
+        /// In this frame.
+        #[serde(default, skip_serializing_if = "FramePath::is_root")]
+        frame: FramePath,
+        /// The how-manieth time for this turn.
+        attempt: u32,
+        /// What was seen.
+        error: String,
+        /// Whether its driver saw it, or died.
+        #[serde(default, skip_serializing_if = "is_default")]
+        seen: Seen,
+        /// What follows.
+        then: AfterModel,
+    },
+    /// A question was asked.
+    InterruptRaised(Box<Interrupt>),
+    /// A question was answered. The header says by whom.
+    Answered {
+        /// The question.
+        interrupt: InterruptId,
+        /// How it is closed by that.
+        status: InterruptStatus,
+        /// A decision for everything it asked about, in its order.
+        decisions: Vec<Decided>,
+        /// The roles that whoever answered had at that moment.
+        #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+        roles: BTreeSet<String>,
+        /// The permissions that whoever answered had at that moment.
+        #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+        permissions: BTreeSet<String>,
+    },
+    /// A question was closed without an answer.
+    InterruptClosed {
+        /// The question.
+        interrupt: InterruptId,
+        /// How.
+        status: InterruptStatus,
+        /// Why, for a person to read.
+        reason: String,
+    },
+    /// A call is about to be made.
+    ActionStarted {
+        /// The action.
+        action: ActionId,
+        /// The how-manieth time.
+        attempt: u32,
+        /// Under this key.
+        key: String,
+        /// By the driver with this epoch.
+        epoch: u64,
+        /// Until then at the latest.
+        deadline: Timestamp,
+        /// From then on its absence can be trusted.
+        settle_at: Timestamp,
+    },
+    /// A call was made and reported its outcome.
+    ActionFinished {
+        /// The action.
+        action: ActionId,
+        /// The how-manieth time.
+        attempt: u32,
+        /// What it reported.
+        outcome: Finish,
+    },
+    /// A call was made, or may have been made, and its outcome is not known.
+    ActionUnknown {
+        /// The action.
+        action: ActionId,
+        /// The how-manieth time.
+        attempt: u32,
+        /// What was seen.
+        reason: String,
+        /// Whether its driver saw it, or died.
+        #[serde(default, skip_serializing_if = "is_default")]
+        seen: Seen,
+        /// What follows.
+        then: AfterUnknown,
+    },
+    /// The tool was asked what became of a call.
+    ActionLookedUp {
+        /// The action.
+        action: ActionId,
+        /// What it said.
+        lookup: Lookup,
+        /// What follows.
+        then: AfterLookup,
+    },
+    /// An outcome came after the action had been settled otherwise, or by a driver that had lost its lease.
+    LateOutcome {
+        /// The action.
+        action: ActionId,
+        /// The attempt it belongs to.
+        attempt: u32,
+        /// What it reported.
+        outcome: Outcome,
+        /// What follows.
+        then: AfterLate,
+    },
+    /// What was about to run is not what was allowed. The action waits for the question that follows.
+    WarrantVoided {
+        /// The action.
+        action: ActionId,
+        /// The difference.
+        reason: String,
+        /// The question that follows.
+        interrupt: InterruptId,
+    },
+    /// The tool's own compensation is bound to an effect.
+    CompensationBound {
+        /// The action whose effect is undone.
+        action: ActionId,
+        /// The id of the compensating action.
+        compensation: ActionId,
+    },
+    /// The definition changed under the run, which is now pinned to the new one.
+    Repinned {
+        /// The new definition.
+        definition: Digest,
+        /// The question that follows, for which these actions wait.
+        interrupt: InterruptId,
+        /// What that changes for open actions. Whatever allowed them before is void.
+        actions: Vec<Restated>,
+    },
+    /// From here on nothing starts; what is in flight is awaited.
+    StopRequested {
+        /// Why.
+        stop: Stop,
+        /// The actions that are closed by it: nothing of them had started, or only a read.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        closed: Vec<ActionId>,
+    },
+    /// The run is over.
+    RunEnded {
+        /// How.
+        outcome: RunOutcome,
+    },
+}
+
+impl Event {
+    /// Its name on the wire.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::ThreadCreated { .. } => "thread_created",
+            Self::RunStarted { .. } => "run_started",
+            Self::ModelStarted { .. } => "model_started",
+            Self::ModelReplied { .. } => "model_replied",
+            Self::ModelFailed { .. } => "model_failed",
+            Self::InterruptRaised(_) => "interrupt_raised",
+            Self::Answered { .. } => "answered",
+            Self::InterruptClosed { .. } => "interrupt_closed",
+            Self::ActionStarted { .. } => "action_started",
+            Self::ActionFinished { .. } => "action_finished",
+            Self::ActionUnknown { .. } => "action_unknown",
+            Self::ActionLookedUp { .. } => "action_looked_up",
+            Self::LateOutcome { .. } => "late_outcome",
+            Self::WarrantVoided { .. } => "warrant_voided",
+            Self::CompensationBound { .. } => "compensation_bound",
+            Self::Repinned { .. } => "repinned",
+            Self::StopRequested { .. } => "stop_requested",
+            Self::RunEnded { .. } => "run_ended",
+        }
+    }
+}
+
+/// One call of a model's turn, and what becomes of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Called {
+    /// The call exactly as the model wrote it.
+    pub call: ToolCall,
+    /// What becomes of it.
+    pub fate: Fate,
+}
+
+/// What becomes of a call that a model asked for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "is", rename_all = "snake_case")]
+pub enum Fate {
+    /// It is an action.
+    Action {
+        /// The action's id.
+        id: ActionId,
+        /// Its parameters, where their canonical spelling is not the model's own.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        params: Option<Params>,
+        /// Version of the tool.
+        version: String,
+        /// What repeating it would do.
+        effect: crate::Effect,
+        /// How long one attempt may take.
+        timeout: Span,
+        /// How long after the deadline an effect may still appear.
+        settle: Span,
+        /// Its recovery hooks.
+        #[serde(default, skip_serializing_if = "is_default")]
+        hooks: Hooks,
+        /// What will run.
+        params_hash: Digest,
+        /// What the policy said.
+        verdict: Verdict,
+    },
+    /// It is not done, and the model is told why.
+    Refused {
+        /// What the model is told.
+        message: String,
+    },
+}
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
+
+/// What a model turn cost.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Usage {
+    /// Tokens read.
+    pub input_tokens: u64,
+    /// Tokens written.
+    pub output_tokens: u64,
+}
+
+impl Usage {
+    fn is_zero(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// Whether a call's end was seen by the driver that made it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Seen {
+    /// It was.
+    #[default]
+    ByItsDriver,
+    /// Its driver died before. The time until then does not count as work.
+    ByAnother,
+}
+
+/// What follows when a model call failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "is", rename_all = "snake_case")]
+pub enum AfterModel {
+    /// It is tried again, not before this.
+    RetryAt {
+        /// When.
+        at: Timestamp,
+    },
+    /// A person is asked, by the interrupt that follows.
+    Ask,
+}
+
+/// The decision about one thing that was asked about, with what it was about.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Decided {
+    /// What was asked about.
+    pub action_id: ActionId,
+    /// What was decided.
+    pub decision: Decision,
+    /// The call that was decided on: for an edit the edited one. Absent where the question was not about a call.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub params_hash: Option<Digest>,
+}
+
+/// How a call that reported its outcome ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "status", rename_all = "snake_case")]
+pub enum Finish {
+    /// It did what it was asked to.
+    Done {
+        /// What the model gets.
+        content: String,
+    },
+    /// It failed without effect.
+    Failed {
+        /// What the model gets.
+        error: String,
+    },
+}
+
+/// What follows when an outcome is not known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "is", rename_all = "snake_case")]
+pub enum AfterUnknown {
+    /// It is tried again with the same key, not before this.
+    RetryAt {
+        /// When.
+        at: Timestamp,
+    },
+    /// The tool is asked, not before this.
+    LookUpAt {
+        /// When.
+        at: Timestamp,
+    },
+    /// A person is asked, by the interrupt that follows.
+    Ask,
+    /// It is given up: it had no effect worth asking about, and the model is told so.
+    GiveUp,
+}
+
+/// What follows when a tool was asked what became of a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "is", rename_all = "snake_case")]
+pub enum AfterLookup {
+    /// It is done.
+    Settled,
+    /// It did not happen, and is tried again with the same key, not before this.
+    RetryAt {
+        /// When.
+        at: Timestamp,
+    },
+    /// It did not happen, and will not.
+    NotDone,
+    /// The tool is asked again, not before this.
+    LookUpAt {
+        /// When.
+        at: Timestamp,
+    },
+    /// A person is asked, by the interrupt that follows.
+    Ask,
+}
+
+/// What follows from an outcome that came late.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "is", rename_all = "snake_case")]
+pub enum AfterLate {
+    /// It agrees with what is known, or adds nothing: it is only recorded.
+    Recorded,
+    /// It settles the action.
+    Settled,
+    /// It says that an earlier attempt was done, while a later one is out: a person sees both once that one ends.
+    Noted,
+    /// It contradicts what was settled: the action is (again) open, and a person is asked by the interrupt that follows.
+    Contradicts {
+        /// The action as it is reopened.
+        reopened: Box<Action>,
+    },
+}
+
+/// What a new definition changes for an open action.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Restated {
+    /// The action.
+    pub action: ActionId,
+    /// The tool as it is now; unchanged where the tool is gone.
+    pub tool: ToolFacts,
+    /// What will run.
+    pub params_hash: Digest,
+    /// The tighter of the old and the new verdict.
+    pub verdict: Verdict,
+}
+
+/// Why a run is being stopped.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "why", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Stop {
+    /// Someone cancelled it.
+    Cancelled,
+    /// A limit was reached.
+    Limit {
+        /// Which one: `turns`, `calls` or `time`.
+        limit: LimitKind,
+    },
+    /// The model keeps asking for a call that people keep rejecting.
+    Loop {
+        /// The tool.
+        tool: String,
+        /// How often it was rejected.
+        rejections: u32,
+    },
+    /// A person gave up on it after its model did not answer.
+    ModelUnavailable {
+        /// What was seen last.
+        error: String,
+    },
+}
+
+/// The limits of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LimitKind {
+    /// Model turns.
+    Turns,
+    /// Tool calls.
+    Calls,
+    /// Working time.
+    Time,
+}
+
+/// How a run ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "status", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum RunOutcome {
+    /// The model said its last word.
+    Finished,
+    /// It could not go on.
+    Failed {
+        /// A stable code.
+        code: String,
+        /// For a person to read.
+        message: String,
+    },
+    /// It was stopped.
+    Cancelled,
+}
+
+/// A result for the model from a value that a person or a lookup gave.
+#[must_use]
+pub fn content_of(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Null => String::new(),
+        Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => value.to_string(),
+    }
+}

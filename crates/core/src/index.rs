@@ -1,0 +1,119 @@
+//! Which index rows follow from what happened.
+//!
+//! Rows about what is open now are the difference of two heads; rows about the past follow from the events.
+
+use std::collections::BTreeSet;
+
+use crate::{
+    AfterLate, AfterLookup, DecisionKind, Entry, Event, Index, IndexChange, IndexRow, State, next,
+};
+
+pub(crate) fn changes(before: &State, after: &State, entries: &[Entry]) -> Vec<IndexChange> {
+    let (old, new) = (open_rows(before), open_rows(after));
+    let removed = old.difference(&new).cloned().map(IndexChange::Remove);
+    let added = new.difference(&old).cloned().map(IndexChange::Put);
+    let past = entries
+        .iter()
+        .flat_map(|entry| past_rows(after, entry))
+        .map(IndexChange::Put);
+    removed.chain(added).chain(past).collect()
+}
+
+/// Rows about what is open in this state.
+fn open_rows(state: &State) -> BTreeSet<IndexRow> {
+    let mut rows = BTreeSet::new();
+    let mut add = |index, key: String, sort| {
+        rows.insert(IndexRow {
+            index,
+            key,
+            sort,
+            thread: state.thread,
+        });
+    };
+    if !next(state).is_empty() {
+        // The run's start, not the last change, so that the row stays while it runs.
+        let since = state
+            .run
+            .as_ref()
+            .map_or(0, |run| run.started_at.as_micros());
+        add(Index::Runnable, String::new(), since);
+    }
+    for interrupt in state.interrupts.values() {
+        add(
+            Index::Pending,
+            interrupt.id.to_string(),
+            interrupt.asked_at.as_micros(),
+        );
+        if let Some(expires_at) = interrupt.expires_at {
+            add(Index::Due, String::new(), expires_at.as_micros());
+        }
+    }
+    rows
+}
+
+/// Rows that an event leaves behind for good.
+fn past_rows(state: &State, entry: &Entry) -> Vec<IndexRow> {
+    let seq = i64::try_from(entry.seq).unwrap_or(i64::MAX);
+    let row = |index, key: String, sort| IndexRow {
+        index,
+        key,
+        sort,
+        thread: state.thread,
+    };
+    let step = || row(Index::Step, state.thread.to_string(), seq);
+    match &entry.event {
+        Event::ThreadCreated { session, .. } => vec![row(Index::Session, session.clone(), 0)],
+        Event::RunStarted { run, .. } => vec![row(Index::Run, run.to_string(), seq)],
+        Event::Answered {
+            interrupt,
+            decisions,
+            ..
+        } => {
+            let mut rows = vec![row(Index::Closed, interrupt.to_string(), seq)];
+            if decisions
+                .iter()
+                .any(|decided| decided.decision.kind() == DecisionKind::Committed)
+            {
+                rows.push(step());
+            }
+            rows
+        }
+        Event::InterruptClosed { interrupt, .. } => {
+            vec![row(Index::Closed, interrupt.to_string(), seq)]
+        }
+        Event::ActionFinished { .. } => vec![step()],
+        Event::ActionLookedUp {
+            then: AfterLookup::Settled,
+            ..
+        }
+        | Event::LateOutcome {
+            then: AfterLate::Settled,
+            ..
+        } => {
+            vec![step()]
+        }
+        Event::ActionLookedUp {
+            then:
+                AfterLookup::RetryAt { .. }
+                | AfterLookup::NotDone
+                | AfterLookup::LookUpAt { .. }
+                | AfterLookup::Ask,
+            ..
+        }
+        | Event::LateOutcome {
+            then: AfterLate::Recorded | AfterLate::Noted | AfterLate::Contradicts { .. },
+            ..
+        }
+        | Event::ModelStarted { .. }
+        | Event::ModelReplied { .. }
+        | Event::ModelFailed { .. }
+        | Event::InterruptRaised(_)
+        | Event::ActionStarted { .. }
+        | Event::ActionUnknown { .. }
+        | Event::WarrantVoided { .. }
+        | Event::CompensationBound { .. }
+        | Event::Repinned { .. }
+        | Event::StopRequested { .. }
+        | Event::RunEnded { .. } => vec![],
+    }
+}

@@ -1,0 +1,297 @@
+//! A durable question, and everything an answer to it is bound to.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    ActionId, Actor, Allowed, Answer, Decision, DecisionKind, Digest, FramePath, InterruptId,
+    RunId, Timestamp,
+};
+
+/// What kind of question it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum InterruptKind {
+    /// May this be done?
+    Approval,
+    /// What should be put in here?
+    Input,
+    /// Is this all right?
+    Review,
+    /// Stopped to be looked at.
+    Breakpoint,
+    /// Something is in doubt that only a person can settle.
+    Error,
+}
+
+/// Why a run waits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Cause {
+    /// A person must allow an action.
+    HumanApproval,
+    /// A person must supply something.
+    HumanInput,
+    /// A person must look at something.
+    Review,
+    /// A breakpoint was reached.
+    Breakpoint,
+    /// A user paused it.
+    UserPause,
+    /// A tool cannot be used, or failed for good.
+    ToolFailure,
+    /// A provider asked to wait.
+    RateLimit,
+    /// A budget is used up.
+    BudgetExhausted,
+    /// An outside event is awaited.
+    ExternalEvent,
+    /// The model did not answer.
+    ModelTimeout,
+    /// Nobody knows whether a write took effect.
+    WriteUnknown,
+    /// The request changed.
+    RequirementChange,
+    /// The system was restarted.
+    SystemRestart,
+}
+
+impl Cause {
+    /// The name on the wire.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::HumanApproval => "human_approval",
+            Self::HumanInput => "human_input",
+            Self::Review => "review",
+            Self::Breakpoint => "breakpoint",
+            Self::UserPause => "user_pause",
+            Self::ToolFailure => "tool_failure",
+            Self::RateLimit => "rate_limit",
+            Self::BudgetExhausted => "budget_exhausted",
+            Self::ExternalEvent => "external_event",
+            Self::ModelTimeout => "model_timeout",
+            Self::WriteUnknown => "write_unknown",
+            Self::RequirementChange => "requirement_change",
+            Self::SystemRestart => "system_restart",
+        }
+    }
+}
+
+/// What happens to an interrupt that nobody answers in time. Never an approval.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OnTimeout {
+    /// Nothing runs, and the run ends.
+    #[default]
+    Expire,
+    /// As if rejected; the model goes on.
+    Reject,
+    /// It is handed to someone else.
+    Escalate,
+    /// It stays open.
+    Keep,
+}
+
+/// How a closed interrupt was closed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum InterruptStatus {
+    /// Nobody has answered yet.
+    Pending,
+    /// Answered; something of it goes on.
+    Resolved,
+    /// Answered; every action was rejected.
+    Rejected,
+    /// Nobody answered in time.
+    Timeout,
+    /// Withdrawn: the run was cancelled, or the question was replaced.
+    Canceled,
+}
+
+impl InterruptStatus {
+    /// The name on the wire.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::Resolved => "resolved",
+            Self::Rejected => "rejected",
+            Self::Timeout => "timeout",
+            Self::Canceled => "canceled",
+        }
+    }
+}
+
+/// A pending interrupt, with the envelope that every answer to it is bound to, frozen when the question is asked.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Interrupt {
+    /// Its id, unique everywhere.
+    pub id: InterruptId,
+    /// What kind of question it is.
+    pub kind: InterruptKind,
+    /// Why the run waits.
+    pub cause: Cause,
+    /// The run it belongs to.
+    pub run: RunId,
+    /// The frame it belongs to.
+    #[serde(default, skip_serializing_if = "FramePath::is_root")]
+    pub frame: FramePath,
+    /// What is asked about, in order; at least one.
+    pub asks: Vec<Ask>,
+    /// The plan under which it is asked.
+    pub plan_version: u32,
+    /// The definition whose policy asked: the policy's version.
+    pub definition: Digest,
+    /// Who asked for what is to be done.
+    pub requester: Actor,
+    /// When it was asked.
+    pub asked_at: Timestamp,
+    /// When it expires, if it does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<Timestamp>,
+    /// What happens then.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub on_timeout: OnTimeout,
+    /// Makes this question different from every other that asks the same.
+    pub nonce: String,
+    /// The question that this one replaces.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub supersedes: Option<InterruptId>,
+    /// What has changed since the replaced question was asked, for a person to read.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub changes: Vec<String>,
+}
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
+
+/// One thing an interrupt asks about.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ask {
+    /// What an answer may name instead of relying on order: the action, or an id of its own where there is none.
+    pub action_id: ActionId,
+    /// What it is about.
+    pub subject: Subject,
+    /// What may be said.
+    pub allowed: Allowed,
+    /// What the person is told, where it is not the default text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+}
+
+/// What a question is about.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "is", rename_all = "snake_case")]
+pub enum Subject {
+    /// An open action that is about to be done.
+    Action {
+        /// The tool's version that would run.
+        tool_version: String,
+        /// The digest of its argument schema.
+        schema: Digest,
+        /// What would run.
+        params_hash: Digest,
+        /// The digest of the text that was shown.
+        preview: Digest,
+    },
+    /// An open action whose effect is in doubt.
+    Effect {
+        /// The attempt that left it in doubt.
+        attempt: u32,
+        /// What was called.
+        params_hash: Digest,
+    },
+    /// The model of the interrupt's frame, which does not answer.
+    Model,
+}
+
+/// An answer does not fit its question. Nothing was changed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Misfit(pub(crate) String);
+
+impl Interrupt {
+    /// Pairs each thing asked about with the decision that `answer` gives for it.
+    ///
+    /// # Errors
+    ///
+    /// The wrong number of decisions, an unknown or repeated action id, a decision that is not allowed here.
+    pub fn assign(&self, answer: &Answer) -> Result<Vec<(&Ask, Decision)>, Misfit> {
+        let decisions = match answer {
+            Answer::All(decision) => vec![decision.clone(); self.asks.len()],
+            Answer::ByPosition(decisions) => {
+                self.expect_count(decisions.len())?;
+                decisions.clone()
+            }
+            Answer::ById(decisions) => self.by_id(decisions)?,
+        };
+        for (at, (ask, decision)) in self.asks.iter().zip(&decisions).enumerate() {
+            if !ask.allowed.contains(decision.kind()) {
+                return Err(Misfit(format!(
+                    "decision {}: `{}` is not allowed for {}; allowed: {}",
+                    at + 1,
+                    decision.kind(),
+                    ask.action_id,
+                    ask.allowed
+                )));
+            }
+        }
+        Ok(self.asks.iter().zip(decisions).collect())
+    }
+
+    fn expect_count(&self, count: usize) -> Result<(), Misfit> {
+        if count == self.asks.len() {
+            return Ok(());
+        }
+        Err(Misfit(format!(
+            "the interrupt asks about {}, the answer has {}",
+            counted(self.asks.len(), "action"),
+            counted(count, "decision")
+        )))
+    }
+
+    fn by_id(&self, decisions: &[(ActionId, Decision)]) -> Result<Vec<Decision>, Misfit> {
+        for (at, (id, _)) in decisions.iter().enumerate() {
+            if !self.asks.iter().any(|ask| ask.action_id == *id) {
+                return Err(Misfit(format!(
+                    "decision {}: the interrupt does not ask about `{id}`",
+                    at + 1
+                )));
+            }
+            if decisions[..at].iter().any(|(earlier, _)| earlier == id) {
+                return Err(Misfit(format!(
+                    "decision {}: `{id}` is decided twice",
+                    at + 1
+                )));
+            }
+        }
+        self.expect_count(decisions.len())?;
+        let find = |ask: &Ask| {
+            decisions
+                .iter()
+                .find(|(id, _)| *id == ask.action_id)
+                .map(|(_, decision)| decision.clone())
+        };
+        Ok(self.asks.iter().filter_map(find).collect())
+    }
+
+    /// How an interrupt that got these decisions is closed.
+    pub(crate) fn status_after<'a>(
+        decisions: impl IntoIterator<Item = &'a Decision>,
+    ) -> InterruptStatus {
+        let rejected = decisions
+            .into_iter()
+            .all(|decision| decision.kind() == DecisionKind::Reject);
+        if rejected {
+            InterruptStatus::Rejected
+        } else {
+            InterruptStatus::Resolved
+        }
+    }
+}
+
+fn counted(count: usize, noun: &str) -> String {
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
+}

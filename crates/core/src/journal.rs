@@ -1,0 +1,303 @@
+//! From decisions to sealed records, and back.
+//!
+//! A [`Batch`] gathers what several commands lead to, on top of one state, so that one append can commit it all. Sealing
+//! encodes it: events to records, the state to a head, the difference to index rows. Reading goes the other way, and
+//! checks the chain.
+
+use crate::{
+    Actor, Codec, Command, Context, Digest, Event, FORMAT, Header, IndexChange, Payload, Record,
+    Refusal, Seed, State, apply, decide, index,
+};
+
+/// An event with its place in the journal.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// Its position; the first is 1.
+    pub seq: u64,
+    /// When, and by whom.
+    pub header: Header,
+    /// What happened.
+    pub event: Event,
+    /// The chain up to here.
+    pub hash: Digest,
+}
+
+/// Stored bytes cannot be understood.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Damaged {
+    /// The format is newer than this build.
+    #[error("it was written in format {found}, and this build reads formats up to {FORMAT}")]
+    Newer {
+        /// The format that was found.
+        found: u16,
+    },
+    /// The bytes are encrypted under a key this process does not have.
+    #[error("it is encrypted under key `{key_id}`, which is not at hand")]
+    Encrypted {
+        /// The key.
+        key_id: String,
+    },
+    /// The bytes are not what they should be.
+    #[error("event {seq} cannot be read: {reason}")]
+    Unreadable {
+        /// Its position; 0 for the head.
+        seq: u64,
+        /// Why.
+        reason: String,
+    },
+    /// The payload was erased on purpose.
+    #[error("event {seq} was erased")]
+    Erased {
+        /// Its position; 0 for the head.
+        seq: u64,
+    },
+    /// The hash does not follow from what comes before.
+    #[error(
+        "the hash chain is broken at event {seq}: the journal was changed after it was written"
+    )]
+    BrokenChain {
+        /// Where.
+        seq: u64,
+    },
+}
+
+/// What several commands lead to, for one append.
+#[derive(Debug)]
+pub struct Batch {
+    base: State,
+    state: State,
+    events: Vec<(Header, Event)>,
+    seed: Option<Seed>,
+}
+
+/// A batch, encoded.
+#[derive(Debug)]
+pub struct Sealed {
+    /// The version that the append must expect.
+    pub expect: u64,
+    /// The state after it.
+    pub state: State,
+    /// The events, with their places.
+    pub entries: Vec<Entry>,
+    /// The events, encoded.
+    pub records: Vec<Record>,
+    /// The state, encoded.
+    pub head: Payload,
+    /// What changes in the indexes.
+    pub index: Vec<IndexChange>,
+}
+
+impl Batch {
+    /// A batch on top of this state.
+    #[must_use]
+    pub fn new(state: State) -> Self {
+        Self {
+            base: state.clone(),
+            state,
+            events: Vec::new(),
+            seed: None,
+        }
+    }
+
+    /// The state after what was decided so far.
+    #[must_use]
+    pub const fn state(&self) -> &State {
+        &self.state
+    }
+
+    /// Whether nothing was decided that needs an append.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.events.is_empty()
+    }
+
+    /// Decides one more command on top of what was decided so far.
+    ///
+    /// # Errors
+    ///
+    /// The refusal. The batch is as it was before.
+    pub fn decide(&mut self, command: Command, context: &mut Context) -> Result<(), Refusal> {
+        let events = decide(&self.state, command, context)?;
+        for event in events {
+            self.push(&context.by.actor, context.now, event);
+        }
+        self.seed = Some(context.seed.clone());
+        Ok(())
+    }
+
+    fn push(&mut self, by: &Actor, now: crate::Timestamp, event: Event) {
+        let at = now.max(self.state.now);
+        apply(&mut self.state, at, by, &event);
+        let name = event.name().to_owned();
+        self.events.push((
+            Header {
+                format: FORMAT,
+                name,
+                end: false,
+                at,
+                by: by.clone(),
+            },
+            event,
+        ));
+    }
+
+    /// Encodes the batch.
+    ///
+    /// # Errors
+    ///
+    /// An event or the state cannot be written as JSON.
+    pub fn seal(self) -> Result<Sealed, Damaged> {
+        let Self {
+            base,
+            mut state,
+            events,
+            seed,
+        } = self;
+        let mut records = Vec::with_capacity(events.len());
+        let mut entries = Vec::with_capacity(events.len());
+        let mut previous = base.hash;
+        let seed = seed.unwrap_or_else(|| Seed::new([0; 16], state.now));
+        let last = base.version + events.len() as u64;
+        for (seq, (mut header, event)) in (base.version + 1..).zip(events) {
+            header.end = seq == last;
+            let unwritable = |error: serde_json::Error| Damaged::Unreadable {
+                seq,
+                reason: error.to_string(),
+            };
+            let header_bytes = serde_json::to_vec(&header).map_err(unwritable)?;
+            let plain = serde_json::to_vec(&event).map_err(unwritable)?;
+            let salt = seed.salt(seq);
+            let hash = Record::link(
+                &previous,
+                seq,
+                &header_bytes,
+                &Record::payload_digest(&salt, &plain),
+            );
+            previous = hash;
+            records.push(Record {
+                seq,
+                header: header_bytes,
+                salt,
+                payload: Payload::json(plain),
+                hash,
+            });
+            entries.push(Entry {
+                seq,
+                header,
+                event,
+                hash,
+            });
+        }
+        state.hash = previous;
+        let index = index::changes(&base, &state, &entries);
+        let head = encode_head(&state)?;
+        Ok(Sealed {
+            expect: base.version,
+            state,
+            entries,
+            records,
+            head,
+            index,
+        })
+    }
+}
+
+fn encode_head(state: &State) -> Result<Payload, Damaged> {
+    let bytes = serde_json::to_vec(state).map_err(|error| Damaged::Unreadable {
+        seq: 0,
+        reason: error.to_string(),
+    })?;
+    Ok(Payload::json(bytes))
+}
+
+fn plain(payload: &Payload, seq: u64) -> Result<&[u8], Damaged> {
+    if let Some(key_id) = &payload.key_id {
+        return Err(Damaged::Encrypted {
+            key_id: key_id.clone(),
+        });
+    }
+    match payload.codec {
+        Codec::Erased => Err(Damaged::Erased { seq }),
+        Codec::Json => Ok(&payload.bytes),
+    }
+}
+
+/// What a newer build wrote is never read, lest fields that this build does not know are lost when it writes.
+fn check_format(bytes: &[u8]) -> Result<(), Damaged> {
+    #[derive(serde::Deserialize)]
+    struct Format {
+        v: u16,
+    }
+    match serde_json::from_slice::<Format>(bytes) {
+        Ok(Format { v }) if v > FORMAT => Err(Damaged::Newer { found: v }),
+        Ok(_) | Err(_) => Ok(()),
+    }
+}
+
+/// Reads a head.
+///
+/// # Errors
+///
+/// It is of a newer format, encrypted, or not readable.
+pub fn decode_head(payload: &Payload) -> Result<State, Damaged> {
+    let bytes = plain(payload, 0)?;
+    check_format(bytes)?;
+    serde_json::from_slice(bytes).map_err(|error| Damaged::Unreadable {
+        seq: 0,
+        reason: error.to_string(),
+    })
+}
+
+/// Reads a definition that was stored by its digest.
+///
+/// # Errors
+///
+/// It is of a newer format, encrypted, or not readable.
+pub fn decode_definition(payload: &Payload) -> Result<crate::Definition, Damaged> {
+    let bytes = plain(payload, 0)?;
+    check_format(bytes)?;
+    serde_json::from_slice(bytes).map_err(|error| Damaged::Unreadable {
+        seq: 0,
+        reason: error.to_string(),
+    })
+}
+
+/// Reads records that follow on the event with hash `previous`, checking the chain.
+///
+/// # Errors
+///
+/// A record is of a newer format, encrypted, unreadable, or does not follow.
+pub fn decode_records(previous: Digest, records: &[Record]) -> Result<Vec<Entry>, Damaged> {
+    let mut previous = previous;
+    let mut entries = Vec::with_capacity(records.len());
+    for record in records {
+        let seq = record.seq;
+        check_format(&record.header)?;
+        let bytes = plain(&record.payload, seq)?;
+        let payload = Record::payload_digest(&record.salt, bytes);
+        if Record::link(&previous, seq, &record.header, &payload) != record.hash {
+            return Err(Damaged::BrokenChain { seq });
+        }
+        previous = record.hash;
+        let unreadable = |error: serde_json::Error| Damaged::Unreadable {
+            seq,
+            reason: error.to_string(),
+        };
+        let header: Header = serde_json::from_slice(&record.header).map_err(unreadable)?;
+        let event = serde_json::from_slice(bytes).map_err(unreadable)?;
+        entries.push(Entry {
+            seq,
+            header,
+            event,
+            hash: record.hash,
+        });
+    }
+    Ok(entries)
+}
+
+/// Applies an entry that was read to a state that it follows on.
+pub fn fold(state: &mut State, entry: &Entry) {
+    apply(state, entry.header.at, &entry.header.by, &entry.event);
+    state.hash = entry.hash;
+}

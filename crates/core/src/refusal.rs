@@ -1,0 +1,127 @@
+//! Why something may not happen. Nothing was changed by it.
+
+use crate::{ActionId, Cause, InterruptId, interrupt::Misfit};
+
+/// Why a command was refused.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Refusal {
+    /// It is not there, or not for this principal to see.
+    #[error("there is no such thread")]
+    NotFound,
+    /// A new input came while questions are pending.
+    #[error("the thread waits for an answer to {}", list(.pending))]
+    InterruptPending {
+        /// What is pending.
+        pending: Vec<InterruptId>,
+    },
+    /// A new input came while a run is active.
+    #[error("the thread has a run that is not over")]
+    RunActive,
+    /// There is no run, or it is over.
+    #[error("the run is over")]
+    RunOver,
+    /// The interrupt is not pending in this thread.
+    #[error("interrupt `{interrupt}` is not pending")]
+    NotPending {
+        /// The interrupt.
+        interrupt: InterruptId,
+    },
+    /// The interrupt expired.
+    #[error("interrupt `{interrupt}` expired before it was answered")]
+    Expired {
+        /// The interrupt.
+        interrupt: InterruptId,
+    },
+    /// The principal may not decide.
+    #[error("{by} may not decide: an agent never decides")]
+    Forbidden {
+        /// Who tried.
+        by: String,
+    },
+    /// The answer does not fit the question.
+    #[error("the answer does not fit the question: {0}")]
+    Misfit(#[from] Misfit),
+    /// The question was replaced, because what it asked about has changed.
+    #[error("what `{old}` asked about has changed; it is asked again as `{new}`")]
+    StaleQuestion {
+        /// The question that was answered.
+        old: InterruptId,
+        /// The question that stands now.
+        new: InterruptId,
+    },
+    /// The plan changed since the question was asked or the action was allowed.
+    #[error("allowed under plan version {allowed}, but the plan is now at version {current}")]
+    PlanVersionMismatch {
+        /// The version it was allowed under.
+        allowed: u32,
+        /// The version now.
+        current: u32,
+    },
+    /// The tool changed since the action was allowed.
+    #[error("allowed for version `{allowed}` of the tool, which is now `{current}`")]
+    ToolChanged {
+        /// The version it was allowed for.
+        allowed: String,
+        /// The version now.
+        current: String,
+    },
+    /// What would run is not what was allowed.
+    #[error("approval parameters changed: `{action}` would not run what was allowed")]
+    ParamsChanged {
+        /// The action.
+        action: ActionId,
+    },
+    /// The command speaks of something that is no longer so; whoever sent it looks again.
+    #[error("out of date: {0}")]
+    Stale(&'static str),
+}
+
+impl Refusal {
+    /// The stable code that doors show.
+    #[must_use]
+    pub const fn code(&self) -> &'static str {
+        match self {
+            Self::NotFound => "not_found",
+            Self::InterruptPending { .. } => "interrupt_pending",
+            Self::RunActive => "run_active",
+            Self::RunOver => "run_over",
+            Self::NotPending { .. } => "not_pending",
+            Self::Expired { .. } => "expired",
+            Self::Forbidden { .. } => "forbidden",
+            Self::Misfit(_) => "misfit",
+            Self::StaleQuestion { .. } => "stale_question",
+            Self::PlanVersionMismatch { .. } => "plan_version_mismatch",
+            Self::ToolChanged { .. } => "tool_changed",
+            Self::ParamsChanged { .. } => "params_changed",
+            Self::Stale(_) => "stale",
+        }
+    }
+}
+
+fn list(ids: &[InterruptId]) -> String {
+    ids.iter()
+        .map(|id| format!("`{id}`"))
+        .collect::<Vec<_>>()
+        .join(", ")
+}
+
+/// What a person is told when a run waits for this cause.
+#[must_use]
+pub const fn explain_cause(cause: Cause) -> &'static str {
+    match cause {
+        Cause::HumanApproval => "a person must allow an action",
+        Cause::HumanInput => "a person must supply something",
+        Cause::Review => "a person must look at something",
+        Cause::Breakpoint => "a breakpoint was reached",
+        Cause::UserPause => "a user paused it",
+        Cause::ToolFailure => "a tool cannot be used",
+        Cause::RateLimit => "a provider asked to wait",
+        Cause::BudgetExhausted => "a budget is used up",
+        Cause::ExternalEvent => "an outside event is awaited",
+        Cause::ModelTimeout => "the model does not answer",
+        Cause::WriteUnknown => "nobody knows whether a write took effect",
+        Cause::RequirementChange => "the request changed",
+        Cause::SystemRestart => "the system was restarted",
+    }
+}

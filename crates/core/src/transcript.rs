@@ -1,0 +1,298 @@
+//! The conversation, folded from the journal: what a model is given, and what people read.
+//!
+//! The head does not hold it, so that what a step writes does not grow with the thread. A driver folds it once and keeps
+//! it while it drives.
+
+use std::collections::BTreeMap;
+
+use crate::{
+    ActionId, AfterLate, AfterLookup, AfterUnknown, Called, Decision, Event, Fate, Finish, Lookup,
+    Message, Outcome, Params, ToolStatus, content_of, preview,
+};
+
+/// The messages of a thread's root frame.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Transcript {
+    settled: Vec<Message>,
+    turn: Vec<Slot>,
+    compensations: BTreeMap<ActionId, ActionId>,
+}
+
+/// One call of the last turn.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Slot {
+    action: Option<ActionId>,
+    call_id: String,
+    tool: String,
+    /// What ran instead, if a person edited the call.
+    edited: Option<Params>,
+    reply: Option<Reply>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Reply {
+    executed: bool,
+    status: ToolStatus,
+    content: String,
+}
+
+impl Transcript {
+    /// All messages, in the order a model reads them.
+    ///
+    /// Within a turn, calls that were not executed come first, then the results in the order of the calls.
+    #[must_use]
+    pub fn messages(&self) -> Vec<Message> {
+        let mut messages = self.settled.clone();
+        messages.extend(self.turn_messages());
+        messages
+    }
+
+    /// The last thing the model said.
+    #[must_use]
+    pub fn last_text(&self) -> Option<&str> {
+        self.settled.iter().rev().find_map(|message| match message {
+            Message::Assistant { content, .. } => Some(content.as_str()),
+            Message::User { .. } | Message::Tool { .. } => None,
+        })
+    }
+
+    fn turn_messages(&self) -> impl Iterator<Item = Message> + '_ {
+        let of = |executed: bool| {
+            self.turn.iter().filter_map(move |slot| {
+                let reply = slot
+                    .reply
+                    .as_ref()
+                    .filter(|reply| reply.executed == executed)?;
+                Some(Message::Tool {
+                    tool_call_id: slot.call_id.clone(),
+                    name: slot.tool.clone(),
+                    content: reply.content.clone(),
+                    status: reply.status,
+                    action_id: slot.action,
+                })
+            })
+        };
+        of(false).chain(of(true))
+    }
+
+    fn flush(&mut self) {
+        let messages: Vec<Message> = self.turn_messages().collect();
+        self.settled.extend(messages);
+        self.turn.clear();
+    }
+
+    fn slot(&mut self, action: ActionId) -> Option<&mut Slot> {
+        let action = self.compensations.get(&action).copied().unwrap_or(action);
+        self.turn
+            .iter_mut()
+            .find(|slot| slot.action == Some(action))
+    }
+
+    /// A reply that stands is never overwritten.
+    fn reply(
+        &mut self,
+        action: ActionId,
+        executed: bool,
+        status: ToolStatus,
+        content: impl FnOnce(&Slot) -> String,
+    ) {
+        if let Some(slot) = self.slot(action)
+            && slot.reply.is_none()
+        {
+            let content = content(slot);
+            slot.reply = Some(Reply {
+                executed,
+                status,
+                content,
+            });
+        }
+    }
+
+    fn done(&mut self, action: ActionId, content: &str) {
+        if self.compensations.contains_key(&action) {
+            self.reply(action, true, ToolStatus::Error, |slot| {
+                preview::undone(&slot.tool, action)
+            });
+            return;
+        }
+        self.reply(action, true, ToolStatus::Success, |slot| {
+            match &slot.edited {
+                Some(params) => preview::edited_result(&slot.tool, params, content),
+                None => content.to_owned(),
+            }
+        });
+    }
+
+    fn failed(&mut self, action: ActionId, error: &str) {
+        // A failed compensation says nothing about the call itself; a person is asked.
+        if !self.compensations.contains_key(&action) {
+            self.reply(action, true, ToolStatus::Error, |slot| match &slot.edited {
+                Some(params) => preview::edited_result(&slot.tool, params, error),
+                None => error.to_owned(),
+            });
+        }
+    }
+
+    /// Adds what an event contributes to the conversation.
+    pub fn apply(&mut self, event: &Event) {
+        match event {
+            Event::RunStarted { input, .. } => {
+                self.flush();
+                self.settled.push(Message::User {
+                    content: input.clone(),
+                });
+            }
+            Event::ModelReplied {
+                frame, text, calls, ..
+            } if frame.is_root() => self.model_replied(text, calls),
+            Event::Answered { decisions, .. } => {
+                for decided in decisions {
+                    self.decided(decided.action_id, &decided.decision);
+                }
+            }
+            Event::ActionFinished {
+                action,
+                outcome: Finish::Done { content },
+                ..
+            } => self.done(*action, content),
+            Event::ActionFinished {
+                action,
+                outcome: Finish::Failed { error },
+                ..
+            } => self.failed(*action, error),
+            Event::ActionUnknown {
+                action,
+                reason,
+                then: AfterUnknown::GiveUp,
+                ..
+            } => {
+                self.reply(*action, true, ToolStatus::Error, |slot| {
+                    preview::given_up(&slot.tool, reason)
+                });
+            }
+            Event::ActionLookedUp {
+                action,
+                lookup: Lookup::Committed { receipt },
+                then: AfterLookup::Settled,
+            } => {
+                self.done(*action, &content_of(receipt));
+            }
+            Event::ActionLookedUp {
+                action,
+                then: AfterLookup::NotDone,
+                ..
+            } => self.not_executed(*action),
+            Event::LateOutcome {
+                action,
+                outcome,
+                then: AfterLate::Settled,
+                ..
+            } => match outcome {
+                Outcome::Done { content } => self.done(*action, content),
+                Outcome::Failed { error } => self.failed(*action, error),
+                Outcome::Unknown { .. } => {}
+            },
+            Event::CompensationBound {
+                action,
+                compensation,
+            } => {
+                self.compensations.insert(*compensation, *action);
+            }
+            Event::StopRequested { closed, .. } => {
+                for action in closed {
+                    self.not_executed(*action);
+                }
+            }
+            Event::RunEnded { .. } => {
+                let open: Vec<ActionId> = self
+                    .turn
+                    .iter()
+                    .filter(|slot| slot.reply.is_none())
+                    .filter_map(|slot| slot.action)
+                    .collect();
+                for action in open {
+                    self.not_executed(action);
+                }
+                self.flush();
+                self.compensations.clear();
+            }
+            Event::ThreadCreated { .. }
+            | Event::ModelStarted { .. }
+            | Event::ModelReplied { .. }
+            | Event::ModelFailed { .. }
+            | Event::InterruptRaised(_)
+            | Event::InterruptClosed { .. }
+            | Event::ActionStarted { .. }
+            | Event::ActionUnknown { .. }
+            | Event::ActionLookedUp { .. }
+            | Event::LateOutcome { .. }
+            | Event::WarrantVoided { .. }
+            | Event::Repinned { .. } => {}
+        }
+    }
+
+    fn not_executed(&mut self, action: ActionId) {
+        self.reply(action, false, ToolStatus::Error, |slot| {
+            preview::not_executed(&slot.tool, &slot.call_id)
+        });
+    }
+
+    fn model_replied(&mut self, text: &str, calls: &[Called]) {
+        self.flush();
+        let tool_calls = calls.iter().map(|called| called.call.clone()).collect();
+        self.settled.push(Message::Assistant {
+            content: text.to_owned(),
+            tool_calls,
+        });
+        self.turn = calls
+            .iter()
+            .map(|called| {
+                let (action, reply) = match &called.fate {
+                    Fate::Action { id, .. } => (Some(*id), None),
+                    Fate::Refused { message } => {
+                        let content = message.clone();
+                        (
+                            None,
+                            Some(Reply {
+                                executed: false,
+                                status: ToolStatus::Error,
+                                content,
+                            }),
+                        )
+                    }
+                };
+                let (call_id, tool) = (called.call.id.clone(), called.call.name.clone());
+                Slot {
+                    action,
+                    call_id,
+                    tool,
+                    edited: None,
+                    reply,
+                }
+            })
+            .collect();
+    }
+
+    fn decided(&mut self, action: ActionId, decision: &Decision) {
+        match decision {
+            Decision::Approve | Decision::NotCommitted | Decision::Compensate => {}
+            Decision::Edit { edited_action } => {
+                if let Some(slot) = self.slot(action) {
+                    slot.edited = Some(edited_action.args.clone());
+                }
+            }
+            Decision::Reject { .. } if self.compensations.contains_key(&action) => {
+                self.reply(action, true, ToolStatus::Error, |slot| {
+                    preview::not_undone(&slot.tool, action)
+                });
+            }
+            Decision::Reject { message } => self.reply(action, false, ToolStatus::Error, |slot| {
+                preview::rejection(&slot.tool, &slot.call_id, message.as_deref())
+            }),
+            Decision::Respond { message } => {
+                self.reply(action, false, ToolStatus::Success, |_| message.clone());
+            }
+            Decision::Committed { result } => self.done(action, &content_of(result)),
+        }
+    }
+}
