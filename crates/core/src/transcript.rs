@@ -47,6 +47,12 @@ impl Transcript {
         messages
     }
 
+    /// The messages of all turns whose calls are settled: what a model is given when it is called.
+    #[must_use]
+    pub fn settled(&self) -> &[Message] {
+        &self.settled
+    }
+
     /// The last thing the model said.
     #[must_use]
     pub fn last_text(&self) -> Option<&str> {
@@ -135,6 +141,13 @@ impl Transcript {
 
     /// Adds what an event contributes to the conversation.
     pub fn apply(&mut self, event: &Event) {
+        self.add(event);
+        if self.turn.iter().all(|slot| slot.reply.is_some()) {
+            self.flush();
+        }
+    }
+
+    fn add(&mut self, event: &Event) {
         match event {
             Event::RunStarted { input, .. } => {
                 self.flush();

@@ -1,1 +1,17 @@
-//! To be written.
+//! Drives runs: model turn → policy → interrupt or execution → next turn, over crashes and restarts.
+//!
+//! Core decides, the store keeps, and this crate is the loop between them: it asks core what may go on, makes the calls,
+//! and turns their outcomes into commands.
+
+mod agent;
+mod driver;
+mod engine;
+mod error;
+mod flight;
+mod judge;
+mod thread;
+
+pub use agent::{Agent, Kit};
+pub use driver::Driver;
+pub use engine::{Engine, Options, Submitted, Watcher};
+pub use error::Error;

@@ -1,1 +1,18 @@
-//! To be written.
+//! Who answers: the [`Model`] trait, and a scripted model that plays a scenario file.
+//!
+//! [`resolve`] turns a definition's model reference into something that can be asked:
+//!
+//! ```
+//! let error = holdpoint_models::resolve("oracle:delphi").unwrap_err();
+//! assert!(error.to_string().contains("scripted:/absolute/path.yaml"));
+//! ```
+
+mod model;
+mod reference;
+mod scenario;
+mod scripted;
+
+pub use model::{Delta, Failure, Model, Reply, Request, Usage};
+pub use reference::{NoSuchModel, resolve};
+pub use scenario::{BadScenario, Problem};
+pub use scripted::Scripted;

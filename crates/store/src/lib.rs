@@ -1,5 +1,33 @@
 //! Where journals live: the [`Store`] trait, its backends, and one conformance suite for all of them.
+//!
+//! A store knows threads, records, index rows and leases, and nothing of what they mean. [`open`] makes one from a text:
+//!
+//! ```
+//! # tokio::runtime::Runtime::new().unwrap().block_on(async {
+//! use holdpoint_core::ThreadId;
+//! use holdpoint_store::{Options, ThreadKey, open};
+//!
+//! let store = open("memory:", Options::default()).await.unwrap();
+//! let thread = ThreadId::of_session("acme", "helper", "first");
+//! let key = ThreadKey { tenant: "acme".into(), thread };
+//! assert_eq!(store.load(&key).await, Ok(None));
+//! # });
+//! ```
 
+mod admission;
+mod clock;
+#[cfg(any(test, feature = "conformance"))]
+pub mod conformance;
+pub mod failpoint;
+mod memory;
+mod open;
+mod options;
+mod sqlite;
 mod store;
 
+pub use clock::{Clock, ManualClock, SystemClock};
+pub use memory::MemoryStore;
+pub use open::{OpenError, open};
+pub use options::Options;
+pub use sqlite::SqliteStore;
 pub use store::*;

@@ -164,7 +164,9 @@ pub struct Append {
     pub lease: LeaseAfter,
 }
 
-/// Why an append was not committed. Nothing of it was.
+/// Why an append was not committed. Nothing of it was, except as [`AppendError::Unavailable`] says.
+///
+/// A driver that was taken over is told so whatever the version; everyone else is told of a conflict first.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AppendError {
@@ -197,6 +199,9 @@ pub enum AppendError {
     /// The append breaks the contract, for instance by a gap in its sequence.
     #[error("malformed append: {0}")]
     Malformed(String),
+    /// The lease could not be taken: this store can be read but not driven from here.
+    #[error("this store cannot be driven from here: {0}")]
+    CannotDrive(String),
     /// The store could not be reached or could not commit; it is unknown whether this append was committed.
     #[error(transparent)]
     Unavailable(#[from] Unavailable),
@@ -212,7 +217,9 @@ pub struct Unavailable {
 impl Unavailable {
     /// With a reason that a tired person understands.
     pub fn new(reason: impl Into<String>) -> Self {
-        Self { reason: reason.into() }
+        Self {
+            reason: reason.into(),
+        }
     }
 }
 
@@ -265,7 +272,7 @@ pub struct Scan {
     pub index: Index,
     /// Only this key, or all keys in their order.
     pub key: Option<String>,
-    /// Only rows whose `sort` is at most this.
+    /// Only rows whose `sort` is at most this. Cheap with a `key`; over all keys, every row is looked at.
     pub up_to: Option<i64>,
     /// Only rows after this one in (key, sort, thread) order.
     pub after: Option<IndexRow>,
@@ -297,7 +304,12 @@ pub trait Store: Send + Sync + std::fmt::Debug {
     async fn load(&self, key: &ThreadKey) -> Result<Option<Head>, Unavailable>;
 
     /// A thread's records after `after`, in sequence, at most `limit`.
-    async fn read(&self, key: &ThreadKey, after: u64, limit: usize) -> Result<Vec<Record>, Unavailable>;
+    async fn read(
+        &self,
+        key: &ThreadKey,
+        after: u64,
+        limit: usize,
+    ) -> Result<Vec<Record>, Unavailable>;
 
     /// Commits an append.
     async fn append(&self, append: Append) -> Result<Appended, AppendError>;
@@ -319,13 +331,23 @@ pub trait Store: Send + Sync + std::fmt::Debug {
     async fn tenants(&self, index: Index) -> Result<Vec<Arc<str>>, Unavailable>;
 
     /// Keeps bytes under their digest. Keeping them again changes nothing.
-    async fn put_blob(&self, tenant: &str, payload: Payload, digest: Digest) -> Result<(), Unavailable>;
+    async fn put_blob(
+        &self,
+        tenant: &str,
+        payload: Payload,
+        digest: Digest,
+    ) -> Result<(), Unavailable>;
 
     /// The bytes with this digest.
     async fn blob(&self, tenant: &str, digest: Digest) -> Result<Option<Payload>, Unavailable>;
 
     /// A cell's value.
-    async fn cell(&self, tenant: &str, space: Space, key: &str) -> Result<Option<Cell>, Unavailable>;
+    async fn cell(
+        &self,
+        tenant: &str,
+        space: Space,
+        key: &str,
+    ) -> Result<Option<Cell>, Unavailable>;
 
     /// Changes a cell if it has the expected version. Returns the new version.
     async fn set_cell(&self, tenant: &str, change: CellChange) -> Result<u64, AppendError>;

@@ -1,0 +1,507 @@
+//! A thread in memory: commands go in, and everything a store would keep comes out and is kept.
+
+use std::collections::BTreeSet;
+
+use holdpoint_core::{
+    Action, ActionId, ActionStatus, Allowed, Answer, Ask, Batch, Command, Context, Decision,
+    DecisionKind, Digest, EditedAction, Effect, Entry, Event, FramePath, Hooks, IndexChange,
+    IndexRow, Interrupt, InterruptId, Judged, JudgedCall, Limits, Lookup, Message, Outcome, Params,
+    Payload, Principal, PrincipalKind, Proof, Record, Refusal, RestatedCall, Seed, Span, State,
+    ThreadId, Timestamp, ToolCall, ToolFacts, ToolNow, Transcript, Usage, Verdict, Work, next,
+    past_action,
+};
+
+pub(crate) const TENANT: &str = "acme";
+
+/// One second, as the tests' clock counts.
+pub(crate) const SECOND: i64 = 1_000_000;
+
+/// When every test begins.
+pub(crate) const BEGIN: i64 = 1_800_000_000 * SECOND;
+
+/// How long a call may take, and how long its effect may take to appear.
+pub(crate) const TIMEOUT: u64 = 60;
+pub(crate) const SETTLE: u64 = 5;
+
+pub(crate) fn user(name: &str) -> Principal {
+    Principal::new(PrincipalKind::User, TENANT, name)
+}
+
+pub(crate) fn driver() -> Principal {
+    Principal::new(PrincipalKind::Service, TENANT, "driver")
+}
+
+pub(crate) fn thread_id() -> ThreadId {
+    ThreadId::of_session(TENANT, "teller", "s1")
+}
+
+pub(crate) fn params(text: &str) -> Params {
+    Params::parse(text).unwrap()
+}
+
+pub(crate) fn plain() -> Hooks {
+    Hooks::default()
+}
+
+pub(crate) fn with_lookup() -> Hooks {
+    Hooks {
+        lookup: true,
+        compensate: false,
+    }
+}
+
+pub(crate) fn with_compensation() -> Hooks {
+    Hooks {
+        lookup: false,
+        compensate: true,
+    }
+}
+
+pub(crate) fn with_both() -> Hooks {
+    Hooks {
+        lookup: true,
+        compensate: true,
+    }
+}
+
+pub(crate) fn tool(name: &str, version: &str, effect: Effect, hooks: Hooks) -> ToolFacts {
+    ToolFacts {
+        name: name.to_owned(),
+        version: version.to_owned(),
+        effect,
+        timeout: Span::from_secs(TIMEOUT),
+        settle: Span::from_secs(SETTLE),
+        hooks,
+    }
+}
+
+pub(crate) fn ask(kinds: &[DecisionKind]) -> Verdict {
+    Verdict::Ask {
+        allowed: Allowed::new(kinds.to_vec()).unwrap(),
+        description: None,
+    }
+}
+
+/// What `interrupt_on: true` means, and respond.
+pub(crate) fn gated() -> Verdict {
+    ask(&DecisionKind::CONFIGURABLE)
+}
+
+/// A call of `name` with the call id `id`, judged.
+pub(crate) fn call(id: &str, tool: ToolFacts, arguments: &str, verdict: Verdict) -> JudgedCall {
+    JudgedCall {
+        call: ToolCall {
+            id: id.to_owned(),
+            name: tool.name.clone(),
+            arguments: arguments.to_owned(),
+        },
+        judged: Ok(Judged {
+            params: params(arguments),
+            schema: Digest::of(b"schema"),
+            tool,
+            verdict,
+        }),
+    }
+}
+
+/// An ungated call of a tool of this class.
+pub(crate) fn free(id: &str, effect: Effect, hooks: Hooks) -> JudgedCall {
+    call(
+        id,
+        tool("work", "1", effect, hooks),
+        r#"{"n":1}"#,
+        Verdict::Allow,
+    )
+}
+
+/// A gated call of a write.
+pub(crate) fn held(id: &str, arguments: &str) -> JudgedCall {
+    call(
+        id,
+        tool("pay", "1", Effect::Write, plain()),
+        arguments,
+        gated(),
+    )
+}
+
+pub(crate) fn reject(message: &str) -> Decision {
+    Decision::Reject {
+        message: (!message.is_empty()).then(|| message.to_owned()),
+    }
+}
+
+pub(crate) fn edit(tool: &str, arguments: &str) -> Decision {
+    Decision::Edit {
+        edited_action: EditedAction {
+            name: tool.to_owned(),
+            args: params(arguments),
+        },
+    }
+}
+
+pub(crate) fn committed(result: &str) -> Decision {
+    Decision::Committed {
+        result: result.into(),
+    }
+}
+
+pub(crate) fn done(content: &str) -> Outcome {
+    Outcome::Done {
+        content: content.to_owned(),
+    }
+}
+
+pub(crate) fn failed(error: &str) -> Outcome {
+    Outcome::Failed {
+        error: error.to_owned(),
+    }
+}
+
+pub(crate) fn lost() -> Outcome {
+    Outcome::Unknown {
+        reason: "timed out".to_owned(),
+    }
+}
+
+pub(crate) fn unsure() -> Lookup {
+    Lookup::Unknown {
+        reason: "not reachable".to_owned(),
+    }
+}
+
+/// A thread, and all that a store keeps of it.
+#[derive(Debug)]
+pub(crate) struct Thread {
+    pub(crate) state: State,
+    pub(crate) entries: Vec<Entry>,
+    pub(crate) records: Vec<Record>,
+    pub(crate) head: Payload,
+    pub(crate) rows: BTreeSet<IndexRow>,
+    pub(crate) transcript: Transcript,
+    pub(crate) now: Timestamp,
+    commands: u64,
+}
+
+impl Thread {
+    pub(crate) fn new() -> Self {
+        Self {
+            state: State::default(),
+            entries: Vec::new(),
+            records: Vec::new(),
+            head: Payload::json(serde_json::to_vec(&State::default()).unwrap()),
+            rows: BTreeSet::new(),
+            transcript: Transcript::default(),
+            now: Timestamp::from_micros(BEGIN),
+            commands: 0,
+        }
+    }
+
+    /// A thread with a run whose model was just called.
+    pub(crate) fn thinking() -> Self {
+        let mut thread = Self::new();
+        thread.start_run(Limits::default());
+        thread.think();
+        thread
+    }
+
+    /// A thread whose model asked for these calls.
+    pub(crate) fn asked(calls: Vec<JudgedCall>) -> Self {
+        let mut thread = Self::thinking();
+        thread.reply("", calls);
+        thread
+    }
+
+    /// A thread with one ungated action that was started once.
+    pub(crate) fn started(effect: Effect, hooks: Hooks) -> (Self, ActionId) {
+        let mut thread = Self::asked(vec![free("c1", effect, hooks)]);
+        let action = thread.action("c1").id;
+        thread.start(action);
+        (thread, action)
+    }
+
+    pub(crate) fn context(&mut self, by: Principal) -> Context {
+        self.commands += 1;
+        let mut random = [0; 16];
+        random[..8].copy_from_slice(&self.commands.to_be_bytes());
+        Context {
+            now: self.now,
+            by,
+            seed: Seed::new(random, self.now),
+        }
+    }
+
+    /// Lets time pass; a negative number sets the clock back.
+    pub(crate) fn wait(&mut self, seconds: i64) {
+        self.now = Timestamp::from_micros(self.now.as_micros() + seconds * SECOND);
+    }
+
+    pub(crate) fn batch(&self) -> Batch {
+        Batch::new(self.state.clone())
+    }
+
+    /// What a store does with a batch.
+    pub(crate) fn commit(&mut self, batch: Batch) -> Vec<Event> {
+        let sealed = batch.seal().unwrap();
+        assert_eq!(sealed.expect, self.state.version);
+        for change in sealed.index {
+            match change {
+                IndexChange::Put(row) => assert!(self.rows.insert(row.clone()), "{row:?} twice"),
+                IndexChange::Remove(row) => assert!(self.rows.remove(&row), "{row:?} is not there"),
+            }
+        }
+        for entry in &sealed.entries {
+            self.transcript.apply(&entry.event);
+        }
+        let events = sealed
+            .entries
+            .iter()
+            .map(|entry| entry.event.clone())
+            .collect();
+        self.state = sealed.state;
+        self.entries.extend(sealed.entries);
+        self.records.extend(sealed.records);
+        self.head = sealed.head;
+        events
+    }
+
+    /// Decides one command and commits it.
+    pub(crate) fn tell(
+        &mut self,
+        by: Principal,
+        command: Command,
+    ) -> Result<Vec<Event>, Refusal> {
+        let mut context = self.context(by);
+        let mut batch = self.batch();
+        batch.decide(command, &mut context)?;
+        Ok(self.commit(batch))
+    }
+
+    pub(crate) fn drive(&mut self, command: Command) -> Vec<Event> {
+        self.tell(driver(), command).unwrap()
+    }
+
+    pub(crate) fn start_command(limits: Limits) -> Command {
+        Command::StartRun {
+            thread: thread_id(),
+            tenant: TENANT.to_owned(),
+            agent: "teller".to_owned(),
+            session: "s1".to_owned(),
+            definition: Digest::of(b"definition"),
+            input: "go".to_owned(),
+            limits,
+        }
+    }
+
+    pub(crate) fn start_run(&mut self, limits: Limits) {
+        self.tell(user("ann"), Self::start_command(limits)).unwrap();
+    }
+
+    pub(crate) fn think(&mut self) -> Vec<Event> {
+        self.drive(Command::StartModel {
+            frame: FramePath::root(),
+            epoch: 1,
+        })
+    }
+
+    pub(crate) fn reply(&mut self, text: &str, calls: Vec<JudgedCall>) -> Vec<Event> {
+        let attempt = thinking(&self.state).unwrap();
+        self.drive(Command::ModelReplied {
+            frame: FramePath::root(),
+            attempt,
+            text: text.to_owned(),
+            calls,
+            usage: Usage::default(),
+        })
+    }
+
+    /// The open call (not a compensation) with this call id.
+    pub(crate) fn action(&self, call_id: &str) -> &Action {
+        let mut found = self
+            .state
+            .actions
+            .values()
+            .filter(|action| action.call_id == call_id && action.parent.is_none());
+        found.next().unwrap()
+    }
+
+    /// The open compensation.
+    pub(crate) fn compensation(&self) -> &Action {
+        let mut found = self
+            .state
+            .actions
+            .values()
+            .filter(|action| action.parent.is_some());
+        found.next().unwrap()
+    }
+
+    pub(crate) fn proof(&self, action: ActionId) -> Proof {
+        proof_of(&self.state.actions[&action])
+    }
+
+    pub(crate) fn start(&mut self, action: ActionId) -> Vec<Event> {
+        let proof = self.proof(action);
+        self.drive(Command::StartAction {
+            action,
+            epoch: 1,
+            proof,
+        })
+    }
+
+    pub(crate) fn end(&mut self, action: ActionId, attempt: u32, outcome: Outcome) -> Vec<Event> {
+        let command = self.ended(action, attempt, outcome);
+        self.drive(command)
+    }
+
+    /// The report of an outcome, with what the journal says where the action is closed.
+    pub(crate) fn ended(&self, action: ActionId, attempt: u32, outcome: Outcome) -> Command {
+        let past = if self.state.actions.contains_key(&action) {
+            None
+        } else {
+            past_action(&self.entries, action).map(Box::new)
+        };
+        Command::ActionEnded {
+            action,
+            attempt,
+            outcome,
+            past,
+        }
+    }
+
+    /// Starts an action and lets it end so.
+    pub(crate) fn run(&mut self, action: ActionId, outcome: Outcome) -> Vec<Event> {
+        self.start(action);
+        let attempt = self.state.actions[&action].attempts;
+        self.end(action, attempt, outcome)
+    }
+
+    pub(crate) fn orphan(&mut self, action: ActionId, attempt: u32) -> Vec<Event> {
+        self.drive(Command::ActionOrphaned { action, attempt })
+    }
+
+    pub(crate) fn look_up(&mut self, action: ActionId, lookup: Lookup) -> Vec<Event> {
+        self.drive(Command::LookedUp { action, lookup })
+    }
+
+    /// The one pending interrupt.
+    pub(crate) fn pending(&self) -> &Interrupt {
+        assert_eq!(self.state.interrupts.len(), 1, "{:#?}", self.state);
+        self.state.interrupts.values().next().unwrap()
+    }
+
+    /// The one thing that is asked.
+    pub(crate) fn question(&self) -> &Ask {
+        assert_eq!(self.pending().asks.len(), 1);
+        &self.pending().asks[0]
+    }
+
+    /// What may be said to the one thing that is asked.
+    pub(crate) fn allowed(&self) -> Vec<DecisionKind> {
+        self.question().allowed.as_slice().to_vec()
+    }
+
+    pub(crate) fn answer(&mut self, decisions: Vec<Decision>) -> Result<Vec<Event>, Refusal> {
+        let interrupt = self.pending().id;
+        self.answer_to(interrupt, Answer::ByPosition(decisions))
+    }
+
+    pub(crate) fn answer_to(
+        &mut self,
+        interrupt: InterruptId,
+        answer: Answer,
+    ) -> Result<Vec<Event>, Refusal> {
+        self.tell(
+            user("bob"),
+            Command::Answer {
+                interrupt,
+                answer,
+                misfits: vec![],
+            },
+        )
+    }
+
+    pub(crate) fn cancel(&mut self) -> Vec<Event> {
+        self.tell(user("ann"), Command::Cancel).unwrap()
+    }
+
+    pub(crate) fn restate(
+        &mut self,
+        interrupt: Option<InterruptId>,
+        calls: Vec<RestatedCall>,
+    ) -> Result<Vec<Event>, Refusal> {
+        self.tell(
+            driver(),
+            Command::Restate {
+                definition: Digest::of(b"new definition"),
+                interrupt,
+                calls,
+            },
+        )
+    }
+
+    pub(crate) fn work(&self) -> Vec<Work> {
+        next(&self.state)
+    }
+
+    /// The status of every open action, in the order of their ids.
+    pub(crate) fn is_ready(&self, call_id: &str) -> bool {
+        matches!(self.action(call_id).status, ActionStatus::Ready { .. })
+    }
+
+    /// The tool messages of the transcript: call id, text.
+    pub(crate) fn told(&self) -> Vec<(String, String)> {
+        let tool = |message: Message| match message {
+            Message::Tool {
+                tool_call_id,
+                content,
+                ..
+            } => Some((tool_call_id, content)),
+            Message::User { .. } | Message::Assistant { .. } | _ => None,
+        };
+        self.transcript
+            .messages()
+            .into_iter()
+            .filter_map(tool)
+            .collect()
+    }
+}
+
+/// The attempt that the root frame's model is busy with.
+pub(crate) fn thinking(state: &State) -> Option<u32> {
+    next(state).into_iter().find_map(|work| match work {
+        Work::AwaitModel { attempt, .. } => Some(attempt),
+        Work::CallModel { .. }
+        | Work::Start { .. }
+        | Work::Settle { .. }
+        | Work::LookUp { .. } => None,
+    })
+}
+
+/// What a driver finds when it looks at an action again before the call.
+pub(crate) fn proof_of(action: &Action) -> Proof {
+    Proof {
+        tool_version: action.tool.version.clone(),
+        params_hash: action.params.hash(&action.tool.name, &action.tool.version),
+    }
+}
+
+/// What a new definition says of a call.
+pub(crate) fn restated(action: ActionId, tool: ToolFacts, verdict: Verdict) -> RestatedCall {
+    RestatedCall {
+        action,
+        tool: ToolNow::There {
+            tool,
+            schema: Digest::of(b"new schema"),
+            verdict,
+            fits: true,
+        },
+        changes: vec!["it changed".to_owned()],
+    }
+}
+
+pub(crate) fn gone(action: ActionId) -> RestatedCall {
+    RestatedCall {
+        action,
+        tool: ToolNow::Gone,
+        changes: vec!["it is gone".to_owned()],
+    }
+}

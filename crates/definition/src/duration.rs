@@ -1,0 +1,104 @@
+//! Lengths of time such as `60s`.
+
+use holdpoint_core::Span;
+
+use crate::{
+    fields::Field,
+    problem::{Report, quoted},
+    tree::Content,
+};
+
+const HELP: &str = "write a whole number and one of ms, s, m, h, for instance `60s`";
+
+/// Reads a length of time; zero is one.
+pub(crate) fn read(field: &Field<'_>, report: &mut Report) -> Option<Span> {
+    let text = match &field.node.content {
+        Content::Text(text) => text,
+        // A bare number would be read as seconds by some and as milliseconds by others.
+        Content::Number(number) => {
+            field.problem(&format!("{} has no unit", quoted(number)), HELP, report);
+            return None;
+        }
+        Content::Null | Content::Bool(_) | Content::List(_) | Content::Map(_) => {
+            field.problem(
+                &format!("must be a length of time, not {}", field.node.describe()),
+                HELP,
+                report,
+            );
+            return None;
+        }
+    };
+    let span = parse(text);
+    if span.is_none() {
+        field.problem(
+            &format!("{} is not a length of time", quoted(text)),
+            HELP,
+            report,
+        );
+    }
+    span
+}
+
+/// Reads a length of time that must not be zero.
+pub(crate) fn read_positive(field: &Field<'_>, report: &mut Report) -> Option<Span> {
+    let span = read(field, report)?;
+    if span == Span::ZERO {
+        field.problem(
+            "must be longer than zero",
+            "leave it out for the default",
+            report,
+        );
+        return None;
+    }
+    Some(span)
+}
+
+fn parse(text: &str) -> Option<Span> {
+    let unit_at = text.find(|char: char| !char.is_ascii_digit())?;
+    let (number, unit) = text.split_at(unit_at);
+    let micros = match unit {
+        "ms" => 1_000,
+        "s" => 1_000_000,
+        "m" => 60_000_000,
+        "h" => 3_600_000_000,
+        _ => return None,
+    };
+    let micros = number.parse::<u64>().ok()?.checked_mul(micros)?;
+    // INVARIANT: a deadline is a point in time, and those are signed.
+    i64::try_from(micros).ok()?;
+    Some(Span::from_micros(micros))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_whole_number_and_one_unit() {
+        let cases = [
+            ("250ms", 250),
+            ("60s", 60_000),
+            ("5m", 300_000),
+            ("1h", 3_600_000),
+            ("0s", 0),
+        ];
+        for (text, millis) in cases {
+            assert_eq!(parse(text), Some(Span::from_millis(millis)), "{text}");
+        }
+        for text in [
+            "",
+            "60",
+            "s",
+            "1.5s",
+            "-1s",
+            "1 s",
+            "1h30m",
+            "1d",
+            "1S",
+            "99999999999999999999s",
+            "9999999999999h",
+        ] {
+            assert_eq!(parse(text), None, "{text}");
+        }
+    }
+}

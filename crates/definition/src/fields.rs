@@ -1,0 +1,358 @@
+//! Reading typed values out of the tree; whatever does not fit becomes a problem.
+
+use serde_json::{Map, Number, Value};
+
+use crate::{
+    problem::{Report, quoted},
+    spelling::nearest,
+    tree::{Content, Entry, Node, Position},
+};
+
+/// A map of which only certain keys are known.
+#[derive(Debug)]
+pub(crate) struct Fields<'a> {
+    at: Position,
+    path: String,
+    entries: &'a [Entry],
+    /// Which known keys the unknown ones were probably meant to be.
+    meant: Vec<String>,
+}
+
+/// A value, where it stands in the file and in the tree.
+#[derive(Debug, Clone)]
+pub(crate) struct Field<'a> {
+    pub(crate) node: &'a Node,
+    pub(crate) path: String,
+}
+
+impl<'a> Fields<'a> {
+    /// Opens a map, and reports every key that is not `known`.
+    pub(crate) fn open(field: &Field<'a>, known: &[&str], report: &mut Report) -> Option<Self> {
+        let entries = field.entries(report)?;
+        let mut fields = Self {
+            at: field.node.at,
+            path: field.path.clone(),
+            entries,
+            meant: Vec::new(),
+        };
+        for entry in entries {
+            if known.contains(&entry.key.as_str()) {
+                continue;
+            }
+            let near = nearest(&entry.key, known.iter().copied());
+            let help = match near {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => format!("known here: {}", known.join(", ")),
+            };
+            let message = format!("unknown key {}", quoted(&entry.key));
+            report.problem(entry.at, &fields.path, &message, &help);
+            fields.meant.extend(near.map(str::to_owned));
+        }
+        Some(fields)
+    }
+
+    /// The value of a key that may be missing.
+    pub(crate) fn optional(&self, key: &str) -> Option<Field<'a>> {
+        let entry = self.entries.iter().find(|entry| entry.key == key)?;
+        Some(Field {
+            node: &entry.value,
+            path: join(&self.path, key),
+        })
+    }
+
+    /// The value of a key that must be there.
+    pub(crate) fn required(&self, key: &str, help: &str, report: &mut Report) -> Option<Field<'a>> {
+        let found = self.optional(key);
+        // A misspelt key is one problem, not two.
+        if found.is_none() && !self.meant.iter().any(|meant| meant == key) {
+            report.problem(self.at, &self.path, &format!("`{key}` is missing"), help);
+        }
+        found
+    }
+
+    /// A version, as its author counts: `1` if nothing is said.
+    pub(crate) fn version(&self, report: &mut Report) -> Option<String> {
+        match self.optional("version") {
+            None => Some("1".to_owned()),
+            Some(field) => field.some_text(report).map(str::to_owned),
+        }
+    }
+}
+
+impl<'a> Field<'a> {
+    /// Notes a problem of this value.
+    pub(crate) fn problem(&self, message: &str, help: &str, report: &mut Report) {
+        report.problem(self.node.at, &self.path, message, help);
+    }
+
+    fn wrong(&self, expected: &str, help: &str, report: &mut Report) {
+        let message = format!("must be {expected}, not {}", self.node.describe());
+        let unsaid = matches!(self.node.content, Content::Null) && help.is_empty();
+        let help = if unsaid {
+            "give it a value, or remove the key"
+        } else {
+            help
+        };
+        self.problem(&message, help, report);
+    }
+
+    /// The entries of a map.
+    pub(crate) fn entries(&self, report: &mut Report) -> Option<&'a [Entry]> {
+        if let Content::Map(entries) = &self.node.content {
+            return Some(entries);
+        }
+        self.wrong("a map", "write `key: value` lines, indented", report);
+        None
+    }
+
+    /// The items of a list.
+    pub(crate) fn items(&self, help: &str, report: &mut Report) -> Option<Vec<Self>> {
+        if let Content::List(items) = &self.node.content {
+            let item = |(at, node)| Field {
+                node,
+                path: format!("{}[{at}]", self.path),
+            };
+            return Some(items.iter().enumerate().map(item).collect());
+        }
+        self.wrong("a list", help, report);
+        None
+    }
+
+    /// Text, and nothing that would have to be turned into it: `1.10` as a version would become `1.1`.
+    pub(crate) fn text(&self, report: &mut Report) -> Option<&'a str> {
+        if let Content::Text(text) = &self.node.content {
+            return Some(text);
+        }
+        let help = match &self.node.content {
+            Content::Bool(value) => format!("put it in quotes: \"{value}\""),
+            Content::Number(text) => format!("put it in quotes: \"{text}\""),
+            Content::Null | Content::Text(_) | Content::List(_) | Content::Map(_) => String::new(),
+        };
+        self.wrong("text", &help, report);
+        None
+    }
+
+    /// Text that says something.
+    pub(crate) fn some_text(&self, report: &mut Report) -> Option<&'a str> {
+        let text = self.text(report)?;
+        if text.trim().is_empty() {
+            self.problem("must not be empty", "", report);
+            return None;
+        }
+        Some(text)
+    }
+
+    /// A list of texts that all say something, and that a program can be given.
+    pub(crate) fn texts(&self, help: &str, report: &mut Report) -> Option<Vec<&'a str>> {
+        let items = self.items(help, report)?;
+        let texts: Vec<_> = items.iter().map(|item| item.some_text(report)).collect();
+        texts.into_iter().collect()
+    }
+
+    /// One of some words.
+    pub(crate) fn one_of<T: Copy>(
+        &self,
+        what: &str,
+        words: &[(&str, T)],
+        report: &mut Report,
+    ) -> Option<T> {
+        let text = match &self.node.content {
+            Content::Text(text) => text,
+            Content::Null
+            | Content::Bool(_)
+            | Content::Number(_)
+            | Content::List(_)
+            | Content::Map(_) => "",
+        };
+        if let Some((_, value)) = words.iter().find(|(word, _)| *word == text) {
+            return Some(*value);
+        }
+        let names: Vec<_> = words.iter().map(|(word, _)| *word).collect();
+        let known = format!("use {}", either(&names));
+        let help = match nearest(text, names.iter().copied()) {
+            Some(near) => format!("did you mean `{near}`? {known}"),
+            None => known,
+        };
+        self.problem(
+            &format!("{} is not {what}", self.node.describe()),
+            &help,
+            report,
+        );
+        None
+    }
+
+    /// A whole number above zero.
+    pub(crate) fn count(&self, report: &mut Report) -> Option<u32> {
+        let number = match &self.node.content {
+            Content::Number(text) => text.parse::<u32>().ok().filter(|number| *number > 0),
+            Content::Null
+            | Content::Bool(_)
+            | Content::Text(_)
+            | Content::List(_)
+            | Content::Map(_) => None,
+        };
+        if number.is_none() {
+            self.wrong(
+                &format!("a whole number from 1 to {}", u32::MAX),
+                "leave it out for the default",
+                report,
+            );
+        }
+        number
+    }
+
+    /// The value as JSON.
+    pub(crate) fn json(&self, report: &mut Report) -> Option<Value> {
+        match &self.node.content {
+            Content::Null => Some(Value::Null),
+            Content::Bool(value) => Some(Value::Bool(*value)),
+            Content::Text(text) => Some(Value::String(text.clone())),
+            Content::Number(text) => {
+                let number = number(text).map(Value::Number);
+                if number.is_none() {
+                    self.problem(
+                        &format!("{} does not fit into a JSON number", quoted(text)),
+                        "use a smaller number, or put it in quotes",
+                        report,
+                    );
+                }
+                number
+            }
+            Content::List(_) => {
+                let items: Vec<_> = self
+                    .items("", report)?
+                    .iter()
+                    .map(|item| item.json(report))
+                    .collect();
+                items
+                    .into_iter()
+                    .collect::<Option<Vec<_>>>()
+                    .map(Value::Array)
+            }
+            Content::Map(entries) => {
+                let mut object = Map::new();
+                let mut complete = true;
+                for entry in entries {
+                    let field = Field {
+                        node: &entry.value,
+                        path: join(&self.path, &entry.key),
+                    };
+                    match field.json(report) {
+                        Some(value) => drop(object.insert(entry.key.clone(), value)),
+                        None => complete = false,
+                    }
+                }
+                complete.then_some(Value::Object(object))
+            }
+        }
+    }
+
+    /// The value that a JSON pointer leads to, or the last one on the way.
+    pub(crate) fn follow(&self, pointer: &str) -> Self {
+        let mut here = self.clone();
+        for part in pointer.split('/').skip(1) {
+            let part = part.replace("~1", "/").replace("~0", "~");
+            let next = match &here.node.content {
+                Content::Map(entries) => {
+                    entries
+                        .iter()
+                        .find(|entry| entry.key == part)
+                        .map(|entry| Field {
+                            node: &entry.value,
+                            path: join(&here.path, &part),
+                        })
+                }
+                Content::List(items) => part
+                    .parse::<usize>()
+                    .ok()
+                    .and_then(|at| items.get(at))
+                    .map(|node| Field {
+                        node,
+                        path: format!("{}[{part}]", here.path),
+                    }),
+                Content::Null | Content::Bool(_) | Content::Number(_) | Content::Text(_) => None,
+            };
+            match next {
+                Some(next) => here = next,
+                None => break,
+            }
+        }
+        here
+    }
+}
+
+/// The path of a key below `path`.
+pub(crate) fn join(path: &str, key: &str) -> String {
+    if path.is_empty() {
+        key.to_owned()
+    } else {
+        format!("{path}.{key}")
+    }
+}
+
+/// `a, b or c`.
+pub(crate) fn either(words: &[&str]) -> String {
+    match words {
+        [] => String::new(),
+        [one] => (*one).to_owned(),
+        [most @ .., last] => format!("{} or {last}", most.join(", ")),
+    }
+}
+
+/// A number as YAML writes it, if JSON has it.
+fn number(text: &str) -> Option<Number> {
+    // Beyond this, canonical JSON would round it.
+    let exact = |integer: i64| (integer.unsigned_abs() < 1 << 53).then(|| Number::from(integer));
+    let integer = |digits: &str, radix| i64::from_str_radix(digits, radix).ok().and_then(exact);
+    if let Some(digits) = text.strip_prefix("0x") {
+        return integer(digits, 16);
+    }
+    if let Some(digits) = text.strip_prefix("0o") {
+        return integer(digits, 8);
+    }
+    let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
+    if digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return text.parse().ok().and_then(exact);
+    }
+    // Infinities and what is not a number have no place in JSON.
+    text.parse::<f64>().ok().and_then(Number::from_f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_taken_exactly_or_not_at_all() {
+        let cases = [
+            ("1", "1"),
+            ("+1", "1"),
+            ("-7", "-7"),
+            ("007", "7"),
+            ("0x1F", "31"),
+            ("0o17", "15"),
+            ("1.50", "1.5"),
+            ("-9007199254740991", "-9007199254740991"),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(number(text).unwrap().to_string(), expected, "{text}");
+        }
+        for text in [
+            ".inf",
+            "-.inf",
+            ".nan",
+            "1e999",
+            "9007199254740992",
+            "-9223372036854775809",
+            "0x20000000000000",
+        ] {
+            assert_eq!(number(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn words_are_listed_as_people_do() {
+        assert_eq!(either(&["a"]), "a");
+        assert_eq!(either(&["a", "b", "c"]), "a, b or c");
+    }
+}

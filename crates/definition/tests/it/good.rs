@@ -1,0 +1,282 @@
+//! Files that are fine.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+};
+
+use holdpoint_core::{
+    Allowed, DecisionKind, DefaultRule, Definition, Effect, FORMAT, Gate, InterruptMode, Limits,
+    Policy, Runner, Span, ToolSpec,
+};
+use holdpoint_definition::load;
+use serde_json::json;
+
+use crate::{AGENT, folder, read};
+
+fn text(path: &Path) -> String {
+    path.to_str().unwrap().to_owned()
+}
+
+fn words(words: &[&str]) -> Vec<String> {
+    words.iter().map(|word| (*word).to_owned()).collect()
+}
+
+#[test]
+fn a_full_file_becomes_a_whole_definition() {
+    let dir = folder();
+    fs::create_dir(dir.path().join("bin")).unwrap();
+    fs::write(dir.path().join("bin/refund"), "").unwrap();
+    let file = dir.path().join("agent.yaml");
+    fs::write(
+        &file,
+        r#"
+apiVersion: holdpoint/v1
+kind: Agent
+metadata: {name: clerk, version: "2026-10"}
+spec:
+  model: {primary: "scripted:scenario.yaml"}
+  system_prompt: |
+    Look first.
+    Pay then.
+  tools:
+    - name: refund.issue
+      description: Pays.
+      version: "7"
+      effect: write
+      input_schema:
+        type: object
+        properties: {amount: {type: number, minimum: 0.5, maximum: 0x10}}
+        required: [amount]
+      command: [bin/refund, ./data/book.txt, ../shared, --in, ., a/b]
+      timeout: 250ms
+      settle: 0s
+      lookup: [python3, ./lookup.py]
+      compensate: [/bin/sh, -c, "exit 1"]
+      permissions: [refunds, money]
+  interrupt_on:
+    refund.issue: {allowed_decisions: [reject, approve, respond], description: Money leaves.}
+    "*": {allowedDecisions: [approve]}
+  interrupt_mode: batched
+  limits: {turns: 3, calls: 4, time: 5m}
+"#,
+    )
+    .unwrap();
+    let loaded = load(&file).unwrap();
+    let base = text(dir.path());
+    let expected = Definition {
+        format: FORMAT,
+        name: "clerk".to_owned(),
+        version: "2026-10".to_owned(),
+        model: format!("scripted:{base}/scenario.yaml"),
+        system_prompt: Some("Look first.\nPay then.\n".to_owned()),
+        tools: vec![ToolSpec {
+            name: "refund.issue".to_owned(),
+            description: "Pays.".to_owned(),
+            version: "7".to_owned(),
+            effect: Effect::Write,
+            input_schema: json!({
+                "type": "object",
+                "properties": {"amount": {"type": "number", "minimum": 0.5, "maximum": 16}},
+                "required": ["amount"],
+            }),
+            runner: Runner::Command {
+                command: vec![
+                    format!("{base}/bin/refund"),
+                    format!("{base}/data/book.txt"),
+                    format!("{base}/../shared"),
+                    "--in".to_owned(),
+                    ".".to_owned(),
+                    "a/b".to_owned(),
+                ],
+                cwd: base.clone(),
+                lookup: Some(vec!["python3".to_owned(), format!("{base}/lookup.py")]),
+                compensate: Some(words(&["/bin/sh", "-c", "exit 1"])),
+            },
+            timeout: Span::from_millis(250),
+            settle: Span::ZERO,
+            permissions: words(&["refunds", "money"]),
+        }],
+        policy: Policy {
+            interrupt_on: BTreeMap::from([
+                (
+                    "refund.issue".to_owned(),
+                    Gate::Ask {
+                        allowed: Allowed::new(vec![
+                            DecisionKind::Reject,
+                            DecisionKind::Approve,
+                            DecisionKind::Respond,
+                        ])
+                        .unwrap(),
+                        description: Some("Money leaves.".to_owned()),
+                    },
+                ),
+                (
+                    "*".to_owned(),
+                    Gate::Ask {
+                        allowed: Allowed::new(vec![DecisionKind::Approve]).unwrap(),
+                        description: None,
+                    },
+                ),
+            ]),
+            default: DefaultRule::Allow,
+        },
+        interrupt_mode: InterruptMode::Batched,
+        limits: Limits {
+            turns: 3,
+            calls: 4,
+            time: Span::from_secs(300),
+        },
+    };
+    assert_eq!(loaded.definition, expected);
+    assert_eq!(loaded.warnings, []);
+    assert_eq!(loaded.strict().unwrap(), expected);
+}
+
+#[test]
+fn what_is_unsaid_gets_its_default() {
+    let dir = folder();
+    let spec = "  model: {primary: \"scripted:scenario.yaml\"}\n";
+    let bare =
+        format!("apiVersion: holdpoint/v1\nkind: Agent\nmetadata: {{name: a}}\nspec:\n{spec}");
+    let definition = read(&bare, dir.path()).unwrap().definition;
+    assert_eq!(definition.version, "1");
+    assert_eq!(definition.system_prompt, None);
+    assert_eq!(definition.tools, []);
+    assert_eq!(
+        definition.policy,
+        Policy {
+            interrupt_on: BTreeMap::new(),
+            default: DefaultRule::Allow
+        }
+    );
+    assert_eq!(definition.interrupt_mode, InterruptMode::Batched);
+    assert_eq!(definition.limits, Limits::default());
+
+    let tool = format!("{bare}  tools: [{{name: t, command: [t]}}]\n");
+    let tool = &read(&tool, dir.path()).unwrap().definition.tools[0];
+    let expected = ToolSpec {
+        name: "t".to_owned(),
+        description: String::new(),
+        version: "1".to_owned(),
+        effect: Effect::Write,
+        input_schema: json!({"type": "object"}),
+        runner: Runner::Command {
+            command: words(&["t"]),
+            cwd: text(dir.path()),
+            lookup: None,
+            compensate: None,
+        },
+        timeout: Span::from_secs(60),
+        settle: Span::from_secs(5),
+        permissions: Vec::new(),
+    };
+    assert_eq!(*tool, expected);
+}
+
+#[test]
+fn the_gate_of_true_is_the_three_decisions_and_false_is_open() {
+    let dir = folder();
+    let text = AGENT.replace(
+        "  interrupt_on:\n",
+        "  interrupt_on:\n    read_file: false\n",
+    );
+    let policy = read(&text, dir.path()).unwrap().definition.policy;
+    let expected = BTreeMap::from([
+        (
+            "delete_file".to_owned(),
+            Gate::Ask {
+                allowed: Allowed::standard(),
+                description: None,
+            },
+        ),
+        ("read_file".to_owned(), Gate::Open),
+    ]);
+    assert_eq!(policy.interrupt_on, expected);
+}
+
+#[test]
+fn the_default_rules_are_read() {
+    let dir = folder();
+    for (word, rule) in [
+        ("allow", DefaultRule::Allow),
+        ("interrupt", DefaultRule::Interrupt),
+        ("deny", DefaultRule::Deny),
+    ] {
+        let text = format!("{AGENT}  default: {word}\n");
+        assert_eq!(
+            read(&text, dir.path()).unwrap().definition.policy.default,
+            rule
+        );
+    }
+}
+
+#[test]
+fn aliases_share_values_and_comments_do_no_harm() {
+    let dir = folder();
+    let text = AGENT
+        .replace("      effect: read\n", "      effect: read # safe\n      input_schema: &path {type: object, required: [path]}\n")
+        .replace("      lookup: [ls]\n", "      lookup: [ls]\n      input_schema: *path\n");
+    let tools = read(&text, dir.path()).unwrap().definition.tools;
+    assert_eq!(
+        tools[0].input_schema,
+        json!({"type": "object", "required": ["path"]})
+    );
+    assert_eq!(tools[0].input_schema, tools[1].input_schema);
+}
+
+#[test]
+fn a_relative_file_is_stored_with_absolute_paths() {
+    let dir = folder();
+    fs::write(dir.path().join("agent.yaml"), AGENT).unwrap();
+    let up: PathBuf = std::env::current_dir()
+        .unwrap()
+        .components()
+        .skip(1)
+        .map(|_| "..")
+        .collect();
+    let relative = up
+        .join(dir.path().strip_prefix("/").unwrap())
+        .join("agent.yaml");
+    let definition = load(&relative).unwrap().definition;
+    let scenario = definition.model.strip_prefix("scripted:").unwrap();
+    assert!(
+        Path::new(scenario).is_absolute() && Path::new(scenario).is_file(),
+        "{scenario}"
+    );
+    let Runner::Command { cwd, .. } = &definition.tools[0].runner else {
+        panic!("not a command")
+    };
+    assert!(Path::new(cwd).is_absolute(), "{cwd}");
+}
+
+#[test]
+fn a_write_without_a_lookup_and_a_missing_program_are_warnings_and_strict_refuses_them() {
+    let dir = folder();
+    let text = AGENT
+        .replace("      lookup: [ls]\n", "")
+        .replace("[cat]", "[./cat]");
+    let loaded = read(&text, dir.path()).unwrap();
+    let shown: Vec<_> = loaded.warnings.iter().map(ToString::to_string).collect();
+    let expected = [
+        format!(
+            "agent.yaml:9:17: spec.tools[read_file].command[0]: there is no program `{}/cat`\n  help: calls will fail until it is there; a name without a `/` is looked up on PATH",
+            dir.path().display()
+        ),
+        "agent.yaml:10:7: spec.tools[delete_file]: a `write` tool without a `lookup`: when a call is cut off, a person has to find out what it did\n  help: add a `lookup`, or say `effect: idempotent` if it passes HOLDPOINT_IDEMPOTENCY_KEY on to a system that acts once per key".to_owned(),
+    ];
+    assert_eq!(shown, expected);
+    assert_eq!(
+        loaded.strict().unwrap_err().to_string(),
+        expected.join("\n")
+    );
+}
+
+#[test]
+fn a_definition_has_one_canonical_spelling() {
+    let dir = folder();
+    let definition = read(AGENT, dir.path()).unwrap().definition;
+    let again = serde_json::from_str::<Definition>(&definition.to_canonical().unwrap()).unwrap();
+    assert_eq!(again, definition);
+}

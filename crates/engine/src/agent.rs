@@ -1,0 +1,208 @@
+//! A definition, made ready to use: schemas compiled, tools and model at hand.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use holdpoint_core::{
+    Definition, Digest, Params, Payload, ToolFacts, ToolSpec, decode_definition,
+};
+use holdpoint_models::Model;
+use holdpoint_store::{CellChange, SharedStore, Space};
+use holdpoint_tools::{Registry, Tool, Watchdog, instantiate};
+use jsonschema::Validator;
+
+use crate::{Error, error::from_append};
+
+/// A definition that runs can be pinned to.
+#[derive(Debug)]
+pub struct Agent {
+    /// What it is.
+    pub definition: Definition,
+    /// Its digest.
+    pub digest: Digest,
+    tools: BTreeMap<String, AgentTool>,
+    model: Arc<dyn Model>,
+}
+
+#[derive(Debug)]
+struct AgentTool {
+    validator: Validator,
+    schema: Digest,
+    runner: Arc<dyn Tool>,
+}
+
+impl Agent {
+    fn new(definition: Definition, digest: Digest, kit: &Kit) -> Result<Self, Error> {
+        let mut tools = BTreeMap::new();
+        for spec in &definition.tools {
+            let validator = jsonschema::validator_for(&spec.input_schema).map_err(|error| {
+                let reason = format!("the schema of the tool `{}` is not valid: {error}", spec.name);
+                Error::Definition { agent: definition.name.clone(), reason }
+            })?;
+            let runner = instantiate(spec, &kit.registry, &kit.watchdog)?;
+            let tool = AgentTool { validator, schema: spec.schema_digest(), runner };
+            tools.insert(spec.name.clone(), tool);
+        }
+        let model = kit.model(&definition.model)?;
+        Ok(Self { definition, digest, tools, model })
+    }
+
+    pub(crate) fn model(&self) -> &Arc<dyn Model> {
+        &self.model
+    }
+
+    pub(crate) fn runner(&self, tool: &str) -> Option<Arc<dyn Tool>> {
+        self.tools.get(tool).map(|tool| Arc::clone(&tool.runner))
+    }
+
+    pub(crate) fn schema(&self, tool: &str) -> Option<Digest> {
+        self.tools.get(tool).map(|tool| tool.schema)
+    }
+
+    /// Checks arguments against a tool's schema. The error says what is wrong, and where.
+    pub(crate) fn check(&self, tool: &str, params: &Params) -> Result<(), String> {
+        let Some(tool) = self.tools.get(tool) else { return Ok(()) };
+        let value = params.to_value();
+        let found: Vec<String> = tool
+            .validator
+            .iter_errors(&value)
+            .take(3)
+            .map(|error| {
+                let at = error.instance_path().to_string();
+                if at.is_empty() { error.to_string() } else { format!("{at}: {error}") }
+            })
+            .collect();
+        if found.is_empty() { Ok(()) } else { Err(found.join("; ")) }
+    }
+
+    /// Whether a person may have to be asked.
+    #[must_use]
+    pub fn is_gated(&self) -> bool {
+        self.definition.tools.iter().any(|tool| {
+            matches!(self.definition.policy.judge(&tool.name), holdpoint_core::Verdict::Ask { .. })
+        })
+    }
+}
+
+pub(crate) fn facts(spec: &ToolSpec) -> ToolFacts {
+    ToolFacts {
+        name: spec.name.clone(),
+        version: spec.version.clone(),
+        effect: spec.effect,
+        timeout: spec.timeout,
+        settle: spec.settle,
+        hooks: spec.hooks(),
+    }
+}
+
+/// What agents are made from besides their definitions: code tools, models and the watchdog of this program.
+#[derive(Debug)]
+pub struct Kit {
+    /// Tools that are code of this program.
+    pub registry: Registry,
+    /// The watchdog that command tools run under.
+    pub watchdog: Watchdog,
+    /// Models that are code of this program, by the reference under which definitions name them.
+    pub models: BTreeMap<String, Arc<dyn Model>>,
+}
+
+impl Kit {
+    fn model(&self, reference: &str) -> Result<Arc<dyn Model>, Error> {
+        match self.models.get(reference) {
+            Some(model) => Ok(Arc::clone(model)),
+            None => Ok(holdpoint_models::resolve(reference)?),
+        }
+    }
+}
+
+/// The definitions that this process has made ready.
+#[derive(Debug)]
+pub(crate) struct Agents {
+    kit: Kit,
+    ready: Mutex<HashMap<Digest, Arc<Agent>>>,
+}
+
+impl Agents {
+    pub(crate) fn new(kit: Kit) -> Self {
+        Self { kit, ready: Mutex::default() }
+    }
+
+    fn known(&self, digest: Digest) -> Option<Arc<Agent>> {
+        self.ready.lock().unwrap_or_else(PoisonError::into_inner).get(&digest).cloned()
+    }
+
+    fn keep(&self, agent: Agent) -> Arc<Agent> {
+        let agent = Arc::new(agent);
+        self.ready.lock().unwrap_or_else(PoisonError::into_inner).insert(agent.digest, Arc::clone(&agent));
+        agent
+    }
+
+    /// Stores a definition by its digest and makes it the current one of its agent.
+    pub(crate) async fn publish(
+        &self,
+        store: &SharedStore,
+        tenant: &str,
+        definition: Definition,
+    ) -> Result<Arc<Agent>, Error> {
+        let name = definition.name.clone();
+        let text = definition
+            .to_canonical()
+            .map_err(|error| Error::Definition { agent: name.clone(), reason: error.to_string() })?;
+        let digest = Digest::of(text.as_bytes());
+        let agent = match self.known(digest) {
+            Some(agent) => agent,
+            None => self.keep(Agent::new(definition, digest, &self.kit)?),
+        };
+        store.put_blob(tenant, Payload::json(text.into_bytes()), digest).await?;
+        loop {
+            let cell = store.cell(tenant, Space::Definition, &name).await?;
+            let value = digest.to_string().into_bytes();
+            if cell.as_ref().is_some_and(|cell| cell.value == value) {
+                return Ok(agent);
+            }
+            let expect = cell.map_or(0, |cell| cell.version);
+            let change =
+                CellChange { space: Space::Definition, key: name.clone(), expect, value: Some(value) };
+            match store.set_cell(tenant, change).await {
+                Ok(_) => return Ok(agent),
+                Err(holdpoint_store::AppendError::CellConflict { .. }) => {}
+                Err(error) => return Err(from_append(error)),
+            }
+        }
+    }
+
+    /// The agent with this digest, as it was stored.
+    pub(crate) async fn pinned(
+        &self,
+        store: &SharedStore,
+        tenant: &str,
+        digest: Digest,
+    ) -> Result<Arc<Agent>, Error> {
+        if let Some(agent) = self.known(digest) {
+            return Ok(agent);
+        }
+        let payload = store.blob(tenant, digest).await?.ok_or_else(|| {
+            let reason = format!("its stored form {digest} is missing");
+            Error::Definition { agent: String::new(), reason }
+        })?;
+        Ok(self.keep(Agent::new(decode_definition(&payload)?, digest, &self.kit)?))
+    }
+
+    /// The digest of an agent's current definition.
+    pub(crate) async fn current(
+        &self,
+        store: &SharedStore,
+        tenant: &str,
+        agent: &str,
+    ) -> Result<Option<Digest>, Error> {
+        let Some(cell) = store.cell(tenant, Space::Definition, agent).await? else { return Ok(None) };
+        let text = String::from_utf8_lossy(&cell.value);
+        let digest = text.parse().map_err(|_| Error::Definition {
+            agent: agent.to_owned(),
+            reason: format!("its current digest `{text}` cannot be read"),
+        })?;
+        Ok(Some(digest))
+    }
+}

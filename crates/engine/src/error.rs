@@ -1,0 +1,93 @@
+//! What can go wrong, by what the caller can do about it.
+
+use holdpoint_core::{Actor, BadAnswer, Damaged, InterruptId, InterruptStatus, Refusal};
+use holdpoint_models::NoSuchModel;
+use holdpoint_store::{AppendError, LeaseError, Unavailable};
+use holdpoint_tools::NoSuchTool;
+
+/// Why something could not be done.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// It may not happen. Nothing was changed.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// The question was answered, or withdrawn, before.
+    #[error("interrupt `{interrupt}` is already {}, by {by}", .status.as_str())]
+    AlreadyDecided {
+        /// The question.
+        interrupt: InterruptId,
+        /// How it was closed.
+        status: InterruptStatus,
+        /// By whom.
+        by: Actor,
+    },
+    /// The answer cannot be read.
+    #[error("the answer cannot be read: {0}")]
+    BadAnswer(#[from] BadAnswer),
+    /// A tool of the definition cannot be used here.
+    #[error(transparent)]
+    Tool(#[from] NoSuchTool),
+    /// The model of the definition cannot be used here.
+    #[error(transparent)]
+    Model(#[from] NoSuchModel),
+    /// The definition itself is not usable.
+    #[error("the definition of `{agent}` cannot be used: {reason}")]
+    Definition {
+        /// The agent.
+        agent: String,
+        /// Why.
+        reason: String,
+    },
+    /// An agent that asks people cannot run on a store that forgets.
+    #[error("agent `{agent}` asks people, but this store forgets everything when the process ends")]
+    VolatileStore {
+        /// The agent.
+        agent: String,
+    },
+    /// What is stored cannot be read.
+    #[error("what is stored cannot be read: {0}")]
+    Damaged(#[from] Damaged),
+    /// This store can be read but not driven from here.
+    #[error("this store cannot be driven from here: {0}")]
+    CannotDrive(String),
+    /// The store could not be reached, read or written.
+    #[error(transparent)]
+    Unavailable(#[from] Unavailable),
+}
+
+impl Error {
+    /// The stable code that doors show.
+    #[must_use]
+    pub const fn code(&self) -> &'static str {
+        match self {
+            Self::Refused(refusal) => refusal.code(),
+            Self::AlreadyDecided { .. } => "already_decided",
+            Self::BadAnswer(_) => "bad_answer",
+            Self::Tool(_) => "tool_unusable",
+            Self::Model(_) => "model_unusable",
+            Self::Definition { .. } => "bad_definition",
+            Self::VolatileStore { .. } => "volatile_store",
+            Self::Damaged(_) => "damaged",
+            Self::CannotDrive(_) => "cannot_drive",
+            Self::Unavailable(_) => "store_unavailable",
+        }
+    }
+}
+
+/// Turns what an append or a lease can say, once conflicts and fences have been dealt with.
+pub(crate) fn from_append(error: AppendError) -> Error {
+    match error {
+        AppendError::Unavailable(error) => error.into(),
+        AppendError::CannotDrive(reason) => Error::CannotDrive(reason),
+        other => Unavailable::new(other.to_string()).into(),
+    }
+}
+
+pub(crate) fn from_lease(error: LeaseError) -> Error {
+    match error {
+        LeaseError::Unavailable(error) => error.into(),
+        LeaseError::CannotDrive(reason) => Error::CannotDrive(reason),
+        other => Unavailable::new(other.to_string()).into(),
+    }
+}

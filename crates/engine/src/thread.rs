@@ -1,0 +1,137 @@
+//! A thread as this process last saw it, and how it catches up.
+
+use holdpoint_core::{
+    Batch, Command, Entry, Principal, PrincipalKind, Seed, State, Timestamp, Transcript, decode_head, decode_records, fold, past_action,
+};
+use holdpoint_store::{
+    Append, AppendError, Appended, Epoch, Fence, Head, LeaseAfter, SharedStore, ThreadKey, Unavailable,
+};
+
+use crate::Error;
+
+/// How many records one read fetches.
+const PAGE: usize = 512;
+
+/// A thread's head, and its lease at the time of reading.
+#[derive(Debug, Clone)]
+pub(crate) struct Thread {
+    pub(crate) key: ThreadKey,
+    pub(crate) state: State,
+    pub(crate) epoch: Epoch,
+}
+
+impl Thread {
+    /// Reads a thread; a thread that does not exist is empty.
+    pub(crate) async fn load(store: &SharedStore, key: &ThreadKey) -> Result<Self, Error> {
+        match store.load(key).await? {
+            None => Ok(Self { key: key.clone(), state: State::default(), epoch: 0 }),
+            Some(head) => Self::from_head(key, &head),
+        }
+    }
+
+    pub(crate) fn from_head(key: &ThreadKey, head: &Head) -> Result<Self, Error> {
+        Ok(Self { key: key.clone(), state: decode_head(&head.payload)?, epoch: head.epoch })
+    }
+
+    /// The epoch as it is now, for an append that takes the lease; `None` while the thread does not exist.
+    pub(crate) async fn reload_epoch(&self, store: &SharedStore) -> Result<Option<Epoch>, Error> {
+        Ok(store.load(&self.key).await?.map(|head| head.epoch))
+    }
+
+    /// Reads what was appended meanwhile, checking that it follows.
+    pub(crate) async fn catch_up(&mut self, store: &SharedStore) -> Result<Vec<Entry>, Error> {
+        let mut news = Vec::new();
+        loop {
+            let records = store.read(&self.key, self.state.version, PAGE).await?;
+            if records.is_empty() {
+                return Ok(news);
+            }
+            for entry in decode_records(self.state.hash, &records)? {
+                fold(&mut self.state, &entry);
+                news.push(entry);
+            }
+        }
+    }
+
+    /// Commits a batch. On success the thread is what the batch made of it.
+    pub(crate) async fn append(
+        &mut self,
+        store: &SharedStore,
+        batch: Batch,
+        fence: Fence,
+        lease: LeaseAfter,
+    ) -> Result<Vec<Entry>, Refused> {
+        let sealed = batch.seal().map_err(|damage| Refused::Other(damage.into()))?;
+        let append = Append {
+            key: self.key.clone(),
+            expect: sealed.expect,
+            fence,
+            records: sealed.records,
+            head: sealed.head,
+            index: sealed.index,
+            cells: Vec::new(),
+            lease,
+        };
+        let Appended { epoch, .. } = store.append(append).await.map_err(Refused::Append)?;
+        self.state = sealed.state;
+        self.epoch = epoch;
+        Ok(sealed.entries)
+    }
+}
+
+/// Why a batch was not committed.
+#[derive(Debug)]
+pub(crate) enum Refused {
+    Append(AppendError),
+    Other(Error),
+}
+
+/// Reads a whole journal, checking its chain.
+pub(crate) async fn read_journal(store: &SharedStore, key: &ThreadKey) -> Result<Vec<Entry>, Error> {
+    let mut thread = Thread { key: key.clone(), state: State::default(), epoch: 0 };
+    thread.catch_up(store).await
+}
+
+/// Folds a journal's conversation up to a version.
+pub(crate) async fn read_transcript(
+    store: &SharedStore,
+    key: &ThreadKey,
+    version: u64,
+) -> Result<Transcript, Error> {
+    let mut transcript = Transcript::default();
+    for entry in read_journal(store, key).await? {
+        if entry.seq <= version {
+            transcript.apply(&entry.event);
+        }
+    }
+    Ok(transcript)
+}
+
+/// Fresh randomness for one command.
+pub(crate) fn fresh_seed(now: Timestamp) -> Result<Seed, Error> {
+    let mut random = [0; 16];
+    getrandom::fill(&mut random)
+        .map_err(|error| Unavailable::new(format!("the operating system gave no randomness: {error}")))?;
+    Ok(Seed::new(random, now))
+}
+
+/// Who the engine itself acts as.
+pub(crate) fn engine_principal(tenant: &str) -> Principal {
+    Principal::new(PrincipalKind::Service, tenant, "holdpoint")
+}
+
+/// The outcome of an action that is no longer open, together with what the journal says of it.
+pub(crate) async fn late_outcome(
+    store: &SharedStore,
+    key: &ThreadKey,
+    command: &Command,
+) -> Result<Option<Command>, Error> {
+    let Command::ActionEnded { action, attempt, outcome, past: None } = command else { return Ok(None) };
+    let journal = read_journal(store, key).await?;
+    Ok(past_action(&journal, *action).map(|past| Command::ActionEnded {
+        action: *action,
+        attempt: *attempt,
+        outcome: outcome.clone(),
+        past: Some(Box::new(past)),
+    }))
+}

@@ -1,0 +1,449 @@
+//! Threads in the memory of one process, for tests and for runs that need not outlive it.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ops::Bound,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use async_trait::async_trait;
+use holdpoint_core::{
+    Digest, Index, IndexChange, IndexRow, OwnerId, Payload, Record, Span, ThreadId, Timestamp,
+};
+use tokio::sync::watch;
+
+use crate::{
+    Append, AppendError, Appended, Cell, CellChange, Epoch, Head, Holder, LeaseError, Options,
+    Scan, Space, Store, ThreadKey, Unavailable,
+    admission::{self, Census, Slot, Standing, Tenure},
+};
+
+/// A store in memory. It is not durable.
+///
+/// Several handles may share what it keeps, each as if it were a process of its own: see [`MemoryStore::sibling`].
+///
+/// ```
+/// use holdpoint_store::{MemoryStore, Options, Store};
+/// let store = MemoryStore::new(&Options::default());
+/// assert!(!store.is_durable());
+/// assert_ne!(store.owner(), store.sibling().owner());
+/// ```
+#[derive(Debug)]
+pub struct MemoryStore {
+    owner: OwnerId,
+    options: Options,
+    state: Arc<Mutex<State>>,
+    changes: watch::Receiver<u64>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    threads: BTreeMap<ThreadKey, Thread>,
+    rows: BTreeSet<(Index, Arc<str>, String, i64, ThreadId)>,
+    blobs: BTreeMap<(Arc<str>, Digest), Payload>,
+    cells: BTreeMap<(Arc<str>, Space, String), Written>,
+    /// How each handle is told of the changes made by the others.
+    handles: BTreeMap<OwnerId, watch::Sender<u64>>,
+    crashed: BTreeSet<OwnerId>,
+}
+
+/// A cell, or what is left of one that was removed.
+#[derive(Debug)]
+struct Written {
+    version: u64,
+    value: Option<Vec<u8>>,
+}
+
+#[derive(Debug)]
+struct Thread {
+    standing: Standing,
+    head: Payload,
+    records: Vec<Record>,
+}
+
+impl MemoryStore {
+    /// An empty store.
+    #[must_use]
+    pub fn new(options: &Options) -> Self {
+        Self::join(options.clone(), Arc::default())
+    }
+
+    /// Another handle on the same data, which takes leases for itself, as another process would.
+    #[must_use]
+    pub fn sibling(&self) -> Self {
+        Self::join(self.options.clone(), Arc::clone(&self.state))
+    }
+
+    /// Makes this handle's leases those of a process that is certainly dead.
+    pub fn crash(self) {
+        self.state().crashed.insert(self.owner);
+    }
+
+    fn join(options: Options, state: Arc<Mutex<State>>) -> Self {
+        let (sender, changes) = watch::channel(0);
+        let mut locked = lock(&state);
+        // Handles of the past keep their leases, so their numbers are not given again.
+        let number = locked.handles.len() as u128 + 1;
+        let owner = OwnerId::from_bytes(number.to_be_bytes());
+        locked.handles.insert(owner, sender);
+        drop(locked);
+        Self {
+            owner,
+            options,
+            state,
+            changes,
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        lock(&self.state)
+    }
+
+    fn census<'a>(&'a self, state: &'a State) -> Handle<'a> {
+        Handle { store: self, state }
+    }
+
+    /// Changes how a thread stands, if `change` admits it.
+    fn change_lease(
+        &self,
+        key: &ThreadKey,
+        change: impl FnOnce(&Standing, &dyn Census) -> Result<Standing, LeaseError>,
+    ) -> Result<Epoch, LeaseError> {
+        let mut state = self.state();
+        let thread = state.threads.get(key).ok_or(LeaseError::NotFound)?;
+        let after = change(&thread.standing, &self.census(&state))?;
+        let epoch = after.epoch;
+        if let Some(thread) = state.threads.get_mut(key) {
+            thread.standing = after;
+        }
+        state.changed_by(self.owner);
+        Ok(epoch)
+    }
+}
+
+fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
+    // Every change is checked before its first step, so a panic cannot leave half of one behind.
+    state.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A handle as admission sees it, while it holds the lock.
+struct Handle<'a> {
+    store: &'a MemoryStore,
+    state: &'a State,
+}
+
+impl Census for Handle<'_> {
+    fn now(&self) -> Timestamp {
+        self.store.options.clock.now()
+    }
+
+    fn us(&self) -> OwnerId {
+        self.store.owner
+    }
+
+    fn tenure(&self, until: Timestamp) -> Result<Tenure, String> {
+        Ok(Tenure {
+            owner: self.us(),
+            boot: None,
+            until,
+        })
+    }
+
+    fn other(&self, tenure: &Tenure) -> Holder {
+        if self.state.crashed.contains(&tenure.owner) {
+            Holder::Dead
+        } else {
+            Holder::MaybeAlive
+        }
+    }
+}
+
+impl State {
+    fn admit_cell(&self, tenant: &Arc<str>, change: &CellChange) -> Result<u64, AppendError> {
+        let key = (Arc::clone(tenant), change.space, change.key.clone());
+        let slot = self
+            .cells
+            .get(&key)
+            .map_or_else(Slot::default, |cell| Slot {
+                version: cell.version,
+                has_value: cell.value.is_some(),
+            });
+        admission::admit_cell(change, slot)
+    }
+
+    fn write_cell(&mut self, tenant: &Arc<str>, change: CellChange, version: u64) {
+        let key = (Arc::clone(tenant), change.space, change.key);
+        let value = change.value;
+        self.cells.insert(key, Written { version, value });
+    }
+
+    fn write_index(&mut self, tenant: &Arc<str>, change: IndexChange) {
+        let entry = |row: IndexRow| (row.index, Arc::clone(tenant), row.key, row.sort, row.thread);
+        match change {
+            IndexChange::Put(row) => self.rows.insert(entry(row)),
+            IndexChange::Remove(row) => self.rows.remove(&entry(row)),
+        };
+    }
+
+    fn changed_by(&self, owner: OwnerId) {
+        for (_, handle) in self.handles.iter().filter(|(other, _)| **other != owner) {
+            handle.send_modify(|count| *count += 1);
+        }
+    }
+}
+
+#[async_trait]
+impl Store for MemoryStore {
+    fn now(&self) -> Timestamp {
+        self.options.clock.now()
+    }
+
+    fn owner(&self) -> OwnerId {
+        self.owner
+    }
+
+    fn is_durable(&self) -> bool {
+        false
+    }
+
+    async fn load(&self, key: &ThreadKey) -> Result<Option<Head>, Unavailable> {
+        let state = self.state();
+        Ok(state.threads.get(key).map(|thread| Head {
+            version: thread.standing.version,
+            epoch: thread.standing.epoch,
+            lease: thread
+                .standing
+                .lease
+                .as_ref()
+                .map(|tenure| self.census(&state).lease(tenure)),
+            payload: thread.head.clone(),
+        }))
+    }
+
+    async fn read(
+        &self,
+        key: &ThreadKey,
+        after: u64,
+        limit: usize,
+    ) -> Result<Vec<Record>, Unavailable> {
+        let skip = usize::try_from(after).unwrap_or(usize::MAX);
+        Ok(self
+            .state()
+            .threads
+            .get(key)
+            .map_or_else(Vec::new, |thread| {
+                thread
+                    .records
+                    .iter()
+                    .skip(skip)
+                    .take(limit)
+                    .cloned()
+                    .collect()
+            }))
+    }
+
+    async fn append(&self, append: Append) -> Result<Appended, AppendError> {
+        admission::well_formed(&append)?;
+        let mut state = self.state();
+        let thread = state.threads.get(&append.key);
+        let before = thread.map_or_else(Standing::default, |thread| thread.standing.clone());
+        let after = admission::admit(&append, &before, &self.census(&state))?;
+        let tenant = Arc::clone(&append.key.tenant);
+        let cells = append
+            .cells
+            .iter()
+            .map(|change| state.admit_cell(&tenant, change))
+            .collect::<Result<Vec<_>, _>>()?;
+
+        let appended = Appended {
+            version: after.version,
+            epoch: after.epoch,
+        };
+        for (change, version) in append.cells.into_iter().zip(cells) {
+            state.write_cell(&tenant, change, version);
+        }
+        for change in append.index {
+            state.write_index(&tenant, change);
+        }
+        let thread = state.threads.entry(append.key).or_insert_with(|| Thread {
+            standing: Standing::default(),
+            head: append.head.clone(),
+            records: Vec::new(),
+        });
+        thread.standing = after;
+        thread.head = append.head;
+        for (record, seq) in append.records.into_iter().zip(before.version + 1..) {
+            thread.records.push(Record { seq, ..record });
+        }
+        state.changed_by(self.owner);
+        Ok(appended)
+    }
+
+    async fn take(&self, key: &ThreadKey, lasts: Span) -> Result<Epoch, LeaseError> {
+        self.change_lease(key, |standing, census| {
+            admission::take(standing, lasts, census)
+        })
+    }
+
+    async fn renew(&self, key: &ThreadKey, epoch: Epoch, lasts: Span) -> Result<(), LeaseError> {
+        self.change_lease(key, |standing, census| {
+            admission::renew(standing, epoch, lasts, census)
+        })
+        .map(drop)
+    }
+
+    async fn release(&self, key: &ThreadKey, epoch: Epoch, version: u64) -> Result<(), LeaseError> {
+        self.change_lease(key, |standing, census| {
+            admission::release(standing, epoch, version, census)
+        })
+        .map(drop)
+    }
+
+    async fn scan(&self, tenant: &str, scan: Scan) -> Result<Vec<IndexRow>, Unavailable> {
+        let tenant = Arc::from(tenant);
+        let first = (
+            scan.index,
+            Arc::clone(&tenant),
+            scan.key.clone().unwrap_or_default(),
+            i64::MIN,
+            ThreadId::from_bytes([0; 16]),
+        );
+        let after = scan.after.map(|row| {
+            (
+                scan.index,
+                Arc::clone(&tenant),
+                row.key,
+                row.sort,
+                row.thread,
+            )
+        });
+        let from = match after {
+            Some(after) if after >= first => Bound::Excluded(after),
+            Some(_) | None => Bound::Included(first),
+        };
+        let state = self.state();
+        let rows = state
+            .rows
+            .range((from, Bound::Unbounded))
+            .take_while(|(index, owner, key, _, _)| {
+                *index == scan.index
+                    && *owner == tenant
+                    && scan.key.as_ref().is_none_or(|wanted| wanted == key)
+            })
+            .filter(|(_, _, _, sort, _)| scan.up_to.is_none_or(|up_to| *sort <= up_to))
+            .take(scan.limit)
+            .map(|(index, _, key, sort, thread)| IndexRow {
+                index: *index,
+                key: key.clone(),
+                sort: *sort,
+                thread: *thread,
+            });
+        Ok(rows.collect())
+    }
+
+    async fn tenants(&self, index: Index) -> Result<Vec<Arc<str>>, Unavailable> {
+        let state = self.state();
+        let mut tenants: Vec<Arc<str>> = state
+            .rows
+            .iter()
+            .filter(|(other, ..)| *other == index)
+            .map(|(_, tenant, ..)| Arc::clone(tenant))
+            .collect();
+        tenants.dedup();
+        Ok(tenants)
+    }
+
+    async fn put_blob(
+        &self,
+        tenant: &str,
+        payload: Payload,
+        digest: Digest,
+    ) -> Result<(), Unavailable> {
+        let mut state = self.state();
+        state
+            .blobs
+            .entry((Arc::from(tenant), digest))
+            .or_insert(payload);
+        state.changed_by(self.owner);
+        Ok(())
+    }
+
+    async fn blob(&self, tenant: &str, digest: Digest) -> Result<Option<Payload>, Unavailable> {
+        Ok(self
+            .state()
+            .blobs
+            .get(&(Arc::from(tenant), digest))
+            .cloned())
+    }
+
+    async fn cell(
+        &self,
+        tenant: &str,
+        space: Space,
+        key: &str,
+    ) -> Result<Option<Cell>, Unavailable> {
+        let state = self.state();
+        let cell = state.cells.get(&(Arc::from(tenant), space, key.to_owned()));
+        Ok(cell.and_then(|cell| {
+            cell.value.clone().map(|value| Cell {
+                version: cell.version,
+                value,
+            })
+        }))
+    }
+
+    async fn set_cell(&self, tenant: &str, change: CellChange) -> Result<u64, AppendError> {
+        let tenant = Arc::from(tenant);
+        let mut state = self.state();
+        let version = state.admit_cell(&tenant, &change)?;
+        state.write_cell(&tenant, change, version);
+        state.changed_by(self.owner);
+        Ok(version)
+    }
+
+    fn foreign_changes(&self) -> watch::Receiver<u64> {
+        self.changes.clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Fence, LeaseAfter, conformance::record};
+
+    #[tokio::test]
+    async fn the_lease_of_a_crashed_handle_is_taken_at_once_and_of_a_dropped_one_is_not() {
+        let here = MemoryStore::new(&Options::default());
+        let lasts = Span::from_secs(60);
+        for (session, leave, taken) in [
+            ("crashed", MemoryStore::crash as fn(MemoryStore), true),
+            ("dropped", drop, false),
+        ] {
+            let thread = ThreadId::of_session("acme", "agent", session);
+            let key = ThreadKey {
+                tenant: Arc::from("acme"),
+                thread,
+            };
+            let there = here.sibling();
+            let append = Append {
+                key: key.clone(),
+                expect: 0,
+                fence: Fence::Take { after: 0, lasts },
+                records: vec![record(1)],
+                head: Payload::json(vec![]),
+                index: vec![],
+                cells: vec![],
+                lease: LeaseAfter::Keep,
+            };
+            assert_eq!(
+                there.append(append).await,
+                Ok(Appended {
+                    version: 1,
+                    epoch: 1
+                })
+            );
+            leave(there);
+            assert_eq!(here.take(&key, lasts).await.is_ok(), taken, "{session}");
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! Opening a store that a text names.
+
+use std::{path::PathBuf, sync::Arc};
+
+use crate::{MemoryStore, Options, SharedStore, SqliteStore};
+
+/// Why a store could not be opened.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum OpenError {
+    /// The text names no kind of store that there is.
+    #[error("`{url}` names no store: use `sqlite:PATH` or `memory:`")]
+    UnknownKind {
+        /// The text.
+        url: String,
+    },
+    /// The file was written by a newer version of this program. It was not touched.
+    #[error("`{}` has format {found}, but this version reads formats up to {reads}: use a newer version", path.display())]
+    Newer {
+        /// The file.
+        path: PathBuf,
+        /// The format it has.
+        found: u64,
+        /// The newest format that this build reads.
+        reads: u64,
+    },
+    /// What is there is not a store, or cannot be used. It was not touched.
+    #[error("{reason}")]
+    Unusable {
+        /// What is the matter, in words.
+        reason: String,
+    },
+}
+
+/// Opens the store that `url` names: `sqlite:PATH` or `memory:`.
+///
+/// ```
+/// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+/// use holdpoint_store::{Options, open};
+/// let store = open("memory:", Options::default()).await.unwrap();
+/// assert!(!store.is_durable());
+/// # });
+/// ```
+///
+/// # Errors
+///
+/// [`OpenError`], if there is no such kind of store or it cannot be opened.
+pub async fn open(url: &str, options: Options) -> Result<SharedStore, OpenError> {
+    if url == "memory:" {
+        return Ok(Arc::new(MemoryStore::new(&options)));
+    }
+    let path = url.strip_prefix("sqlite:").filter(|path| !path.is_empty());
+    let Some(path) = path.map(PathBuf::from) else {
+        return Err(OpenError::UnknownKind {
+            url: url.to_owned(),
+        });
+    };
+    let opening = tokio::task::spawn_blocking(move || SqliteStore::open(&path, &options));
+    match opening.await {
+        Ok(store) => Ok(Arc::new(store?)),
+        Err(fault) => Err(OpenError::Unusable {
+            reason: format!("`{url}` could not be opened: {fault}"),
+        }),
+    }
+}

@@ -1,0 +1,231 @@
+//! Appends, blobs and cells: what the writer does for them.
+
+use std::sync::Arc;
+
+use holdpoint_core::{Digest, IndexChange, Payload, Record};
+use rusqlite::{OptionalExtension, Transaction};
+
+use super::{
+    row::{self, int, position},
+    writer::{Desk, Verdict, Write},
+};
+use crate::{
+    Append, AppendError, Appended, CellChange, ThreadKey, Unavailable,
+    admission::{self, Slot, Standing, Tenure},
+};
+
+/// A thread's row and how it stands.
+pub(super) fn standing(
+    tx: &Transaction<'_>,
+    key: &ThreadKey,
+) -> rusqlite::Result<Option<(i64, Standing)>> {
+    tx.prepare_cached(
+        "SELECT id, version, epoch, owner, boot, until FROM threads WHERE tenant = ?1 AND thread = ?2",
+    )?
+    .query_row((&*key.tenant, key.thread.as_bytes()), |row| Ok((row.get(0)?, row::standing(row, 1)?)))
+    .optional()
+}
+
+/// A lease as its three columns: owner, boot, until.
+pub(super) fn lease(tenure: Option<&Tenure>) -> (Option<&[u8; 16]>, Option<&str>, Option<i64>) {
+    (
+        tenure.map(|tenure| tenure.owner.as_bytes()),
+        tenure.and_then(|tenure| tenure.boot.as_deref()),
+        tenure.map(|tenure| tenure.until.as_micros()),
+    )
+}
+
+impl Write for Append {
+    type Done = Appended;
+    type Error = AppendError;
+
+    const IS_APPEND: bool = true;
+
+    fn write(&self, Desk { tx, owners }: &Desk<'_>) -> Verdict<Appended, AppendError> {
+        let found = standing(tx, &self.key)?;
+        let absent = Standing::default();
+        let before = found.as_ref().map_or(&absent, |(_, standing)| standing);
+        let after = match admission::admit(self, before, *owners) {
+            Ok(after) => after,
+            Err(refusal) => return Ok(Err(refusal)),
+        };
+        let tenant = &*self.key.tenant;
+        let mut cells = Vec::with_capacity(self.cells.len());
+        for change in &self.cells {
+            match admission::admit_cell(change, slot(tx, tenant, change)?) {
+                Ok(version) => cells.push(version),
+                Err(refusal) => return Ok(Err(refusal)),
+            }
+        }
+        // INVARIANT: everything was checked above; from here on only the database can fail.
+        let id = write_head(tx, self, found.as_ref().map(|(id, _)| *id), &after)?;
+        for (record, seq) in self.records.iter().zip(before.version + 1..) {
+            write_record(tx, position(id, seq), record)?;
+        }
+        for change in &self.index {
+            write_index(tx, tenant, change)?;
+        }
+        for (change, version) in self.cells.iter().zip(cells) {
+            write_cell(tx, tenant, change, version)?;
+        }
+        Ok(Ok(Appended {
+            version: after.version,
+            epoch: after.epoch,
+        }))
+    }
+}
+
+fn write_head(
+    tx: &Transaction<'_>,
+    append: &Append,
+    id: Option<i64>,
+    after: &Standing,
+) -> rusqlite::Result<i64> {
+    let (owner, boot, until) = lease(after.lease.as_ref());
+    let (version, epoch) = (int(after.version), int(after.epoch));
+    let Payload {
+        codec,
+        key_id,
+        bytes,
+    } = &append.head;
+    let Some(id) = id else {
+        return tx
+            .prepare_cached(
+                "INSERT INTO threads (tenant, thread, version, epoch, owner, boot, until, codec, key_id, head)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+            )?
+            .insert((
+                &*append.key.tenant,
+                append.key.thread.as_bytes(),
+                version,
+                epoch,
+                owner,
+                boot,
+                until,
+                codec.number(),
+                key_id,
+                bytes,
+            ));
+    };
+    tx.prepare_cached(
+        "UPDATE threads SET version = ?2, epoch = ?3, owner = ?4, boot = ?5, until = ?6, codec = ?7, key_id = ?8, head = ?9
+         WHERE id = ?1",
+    )?
+    .execute((id, version, epoch, owner, boot, until, codec.number(), key_id, bytes))?;
+    Ok(id)
+}
+
+fn write_record(tx: &Transaction<'_>, position: i64, record: &Record) -> rusqlite::Result<()> {
+    let Payload {
+        codec,
+        key_id,
+        bytes,
+    } = &record.payload;
+    tx.prepare_cached(
+        "INSERT INTO events (pos, header, salt, codec, key_id, payload, hash) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+    )?
+    .execute((position, &record.header, record.salt, codec.number(), key_id, bytes, record.hash.as_bytes()))?;
+    Ok(())
+}
+
+fn write_index(tx: &Transaction<'_>, tenant: &str, change: &IndexChange) -> rusqlite::Result<()> {
+    let (sql, row) = match change {
+        IndexChange::Put(row) => (
+            "INSERT INTO entries (idx, tenant, key, sort, thread) VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT DO NOTHING",
+            row,
+        ),
+        IndexChange::Remove(row) => (
+            "DELETE FROM entries WHERE idx = ?1 AND tenant = ?2 AND key = ?3 AND sort = ?4 AND thread = ?5",
+            row,
+        ),
+    };
+    tx.prepare_cached(sql)?.execute((
+        row.index.number(),
+        tenant,
+        &row.key,
+        row.sort,
+        row.thread.as_bytes(),
+    ))?;
+    Ok(())
+}
+
+fn slot(tx: &Transaction<'_>, tenant: &str, change: &CellChange) -> rusqlite::Result<Slot> {
+    let slot = tx
+        .prepare_cached("SELECT version, value IS NOT NULL FROM cells WHERE tenant = ?1 AND space = ?2 AND key = ?3")?
+        .query_row((tenant, change.space.number(), &change.key), |row| {
+            Ok(Slot { version: row::count(row, 0)?, has_value: row.get(1)? })
+        })
+        .optional()?;
+    Ok(slot.unwrap_or_default())
+}
+
+fn write_cell(
+    tx: &Transaction<'_>,
+    tenant: &str,
+    change: &CellChange,
+    version: u64,
+) -> rusqlite::Result<()> {
+    tx.prepare_cached(
+        "INSERT INTO cells (tenant, space, key, version, value) VALUES (?1, ?2, ?3, ?4, ?5)
+         ON CONFLICT DO UPDATE SET version = excluded.version, value = excluded.value",
+    )?
+    .execute((
+        tenant,
+        change.space.number(),
+        &change.key,
+        int(version),
+        &change.value,
+    ))?;
+    Ok(())
+}
+
+/// A cell that changes by itself.
+pub(super) struct SetCell {
+    pub(super) tenant: Arc<str>,
+    pub(super) change: CellChange,
+}
+
+impl Write for SetCell {
+    type Done = u64;
+    type Error = AppendError;
+
+    const IS_APPEND: bool = false;
+
+    fn write(&self, Desk { tx, .. }: &Desk<'_>) -> Verdict<u64, AppendError> {
+        let slot = slot(tx, &self.tenant, &self.change)?;
+        match admission::admit_cell(&self.change, slot) {
+            Ok(version) => {
+                write_cell(tx, &self.tenant, &self.change, version)?;
+                Ok(Ok(version))
+            }
+            Err(refusal) => Ok(Err(refusal)),
+        }
+    }
+}
+
+/// Bytes to keep under their digest.
+pub(super) struct PutBlob {
+    pub(super) tenant: Arc<str>,
+    pub(super) digest: Digest,
+    pub(super) payload: Payload,
+}
+
+impl Write for PutBlob {
+    type Done = ();
+    type Error = Unavailable;
+
+    const IS_APPEND: bool = false;
+
+    fn write(&self, Desk { tx, .. }: &Desk<'_>) -> Verdict<(), Unavailable> {
+        let Payload {
+            codec,
+            key_id,
+            bytes,
+        } = &self.payload;
+        tx.prepare_cached(
+            "INSERT INTO blobs (tenant, digest, codec, key_id, bytes) VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT DO NOTHING",
+        )?
+        .execute((&*self.tenant, self.digest.as_bytes(), codec.number(), key_id, bytes))?;
+        Ok(Ok(()))
+    }
+}

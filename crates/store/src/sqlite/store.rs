@@ -1,0 +1,197 @@
+//! The store itself: it hands writes to the writer and queries to the readers.
+
+use std::{path::Path, sync::Arc};
+
+use async_trait::async_trait;
+use holdpoint_core::{Digest, Index, IndexRow, OwnerId, Payload, Record, Span, Timestamp};
+use tokio::sync::watch;
+
+use super::{
+    append::{PutBlob, SetCell},
+    lease::{ChangeLease, LeaseMove},
+    opening,
+    owners::Owners,
+    query,
+    reader::Readers,
+    row::LAST_SEQ,
+    writer::{Write, Writer},
+};
+use crate::{
+    Append, AppendError, Appended, Cell, CellChange, Epoch, Head, LeaseError, OpenError, Options,
+    Scan, Space, Store, ThreadKey, Unavailable,
+    admission::{self, Census},
+};
+
+/// A store in one SQLite file.
+///
+/// # Durability
+///
+/// What it acknowledges survives a power failure, if the disk keeps what it says it has written.
+///
+/// # Sharing
+///
+/// Any number of processes of one machine may use one file. Each makes a file of its own in the folder `<DB>.owners`, by
+/// whose lock the others see whether it is alive. Where that cannot be made, or the database may not be written, the store
+/// opens all the same, to be read. (Where it may not be written at all, changes made by others are not noticed.)
+#[derive(Debug)]
+pub struct SqliteStore {
+    // Dropped in this order: the last connection to be closed, the writer's, tidies the database up; then we are gone.
+    readers: Readers,
+    /// Or why nothing can be written.
+    writer: Result<Writer, String>,
+    owners: Arc<Owners>,
+    changes: watch::Sender<u64>,
+}
+
+impl SqliteStore {
+    /// Opens a file, and makes it if there is none. Blocks while it does.
+    ///
+    /// # Errors
+    ///
+    /// [`OpenError`], if the file is not a store of ours, is one of a newer format, or cannot be read.
+    pub fn open(path: &Path, options: &Options) -> Result<Self, OpenError> {
+        // Kept here too, so that whoever waits for changes waits on, even where nobody looks for them.
+        let changes = watch::Sender::new(0);
+        let opened = opening::open(path, options, changes.clone())?;
+        Ok(Self {
+            readers: opened.readers,
+            writer: opened.writer,
+            owners: opened.owners,
+            changes,
+        })
+    }
+
+    async fn write<W: Write>(&self, write: W) -> Result<W::Done, W::Error> {
+        match &self.writer {
+            Ok(writer) => writer.write(write).await,
+            Err(reason) => Err(Unavailable::new(reason).into()),
+        }
+    }
+
+    async fn change_lease(&self, key: &ThreadKey, lease: LeaseMove) -> Result<Epoch, LeaseError> {
+        let key = key.clone();
+        match &self.writer {
+            Ok(writer) => writer.write(ChangeLease { key, lease }).await,
+            Err(reason) => Err(LeaseError::CannotDrive(reason.clone())),
+        }
+    }
+}
+
+#[async_trait]
+impl Store for SqliteStore {
+    fn now(&self) -> Timestamp {
+        self.owners.now()
+    }
+
+    fn owner(&self) -> OwnerId {
+        self.owners.us()
+    }
+
+    fn is_durable(&self) -> bool {
+        true
+    }
+
+    async fn load(&self, key: &ThreadKey) -> Result<Option<Head>, Unavailable> {
+        let (key, owners) = (key.clone(), Arc::clone(&self.owners));
+        self.readers
+            .query(move |conn| query::head(conn, &key, &owners))
+            .await
+    }
+
+    async fn read(
+        &self,
+        key: &ThreadKey,
+        after: u64,
+        limit: usize,
+    ) -> Result<Vec<Record>, Unavailable> {
+        let key = key.clone();
+        self.readers
+            .query(move |conn| query::records(conn, &key, after, limit))
+            .await
+    }
+
+    async fn append(&self, append: Append) -> Result<Appended, AppendError> {
+        admission::well_formed(&append)?;
+        if append
+            .records
+            .last()
+            .is_some_and(|record| record.seq > LAST_SEQ)
+        {
+            let full = format!("a thread of this store holds at most {LAST_SEQ} records");
+            return Err(AppendError::Malformed(full));
+        }
+        self.write(append).await
+    }
+
+    async fn take(&self, key: &ThreadKey, lasts: Span) -> Result<Epoch, LeaseError> {
+        self.change_lease(key, LeaseMove::Take { lasts }).await
+    }
+
+    async fn renew(&self, key: &ThreadKey, epoch: Epoch, lasts: Span) -> Result<(), LeaseError> {
+        self.change_lease(key, LeaseMove::Renew { epoch, lasts })
+            .await
+            .map(drop)
+    }
+
+    async fn release(&self, key: &ThreadKey, epoch: Epoch, version: u64) -> Result<(), LeaseError> {
+        self.change_lease(key, LeaseMove::Release { epoch, version })
+            .await
+            .map(drop)
+    }
+
+    async fn scan(&self, tenant: &str, scan: Scan) -> Result<Vec<IndexRow>, Unavailable> {
+        let tenant = tenant.to_owned();
+        self.readers
+            .query(move |conn| query::rows(conn, &tenant, &scan))
+            .await
+    }
+
+    async fn tenants(&self, index: Index) -> Result<Vec<Arc<str>>, Unavailable> {
+        self.readers
+            .query(move |conn| query::tenants(conn, index))
+            .await
+    }
+
+    async fn put_blob(
+        &self,
+        tenant: &str,
+        payload: Payload,
+        digest: Digest,
+    ) -> Result<(), Unavailable> {
+        let tenant = Arc::from(tenant);
+        self.write(PutBlob {
+            tenant,
+            digest,
+            payload,
+        })
+        .await
+    }
+
+    async fn blob(&self, tenant: &str, digest: Digest) -> Result<Option<Payload>, Unavailable> {
+        let tenant = tenant.to_owned();
+        self.readers
+            .query(move |conn| query::blob(conn, &tenant, &digest))
+            .await
+    }
+
+    async fn cell(
+        &self,
+        tenant: &str,
+        space: Space,
+        key: &str,
+    ) -> Result<Option<Cell>, Unavailable> {
+        let (tenant, key) = (tenant.to_owned(), key.to_owned());
+        self.readers
+            .query(move |conn| query::cell(conn, &tenant, space, &key))
+            .await
+    }
+
+    async fn set_cell(&self, tenant: &str, change: CellChange) -> Result<u64, AppendError> {
+        let tenant = Arc::from(tenant);
+        self.write(SetCell { tenant, change }).await
+    }
+
+    fn foreign_changes(&self) -> watch::Receiver<u64> {
+        self.changes.subscribe()
+    }
+}

@@ -1,0 +1,12 @@
+//! The promises of the store, backend by backend.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test ends where something is not as it should be"
+)]
+
+mod file;
+mod golden;
+mod memory;
+mod process;
+mod sqlite;

@@ -1,0 +1,283 @@
+//! Tools that are programs.
+//!
+//! The program gets the arguments as canonical JSON on stdin, and `HOLDPOINT_IDEMPOTENCY_KEY`, `HOLDPOINT_EPOCH` and
+//! `HOLDPOINT_TOOL` in its environment. With exit code 0, what it prints is the result. With another code and
+//! `{"error": …}` on stdout it failed, and promises that it had no effect. After anything else nobody knows.
+
+use async_trait::async_trait;
+use holdpoint_core::{Lookup, Outcome};
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::{
+    Call, Tool, Watchdog,
+    tool::{no_compensation, no_lookup},
+    watchdog::{Captured, End, Job, MAX_STDOUT, Run},
+};
+
+/// How many lines of stderr a reason quotes.
+const QUOTED_LINES: usize = 5;
+/// And how many characters, before escaping.
+const QUOTED_CHARS: usize = 500;
+
+/// A tool that is a program, with the programs that look its calls up and undo them.
+#[derive(Debug)]
+pub(crate) struct CommandTool {
+    pub(crate) command: Vec<String>,
+    pub(crate) lookup: Option<Vec<String>>,
+    pub(crate) compensate: Option<Vec<String>>,
+    pub(crate) cwd: String,
+    pub(crate) watchdog: Watchdog,
+}
+
+#[async_trait]
+impl Tool for CommandTool {
+    async fn call(&self, call: Call<'_>) -> Outcome {
+        outcome(self.run(&self.command, call).await)
+    }
+
+    async fn lookup(&self, call: Call<'_>) -> Lookup {
+        match &self.lookup {
+            Some(argv) => lookup(self.run(argv, call).await),
+            None => no_lookup(),
+        }
+    }
+
+    async fn compensate(&self, call: Call<'_>) -> Outcome {
+        match &self.compensate {
+            Some(argv) => outcome(self.run(argv, call).await),
+            None => no_compensation(),
+        }
+    }
+}
+
+impl CommandTool {
+    async fn run(&self, argv: &[String], call: Call<'_>) -> Run {
+        let env = vec![
+            ("HOLDPOINT_IDEMPOTENCY_KEY", call.key.to_owned()),
+            ("HOLDPOINT_EPOCH", call.epoch.to_string()),
+            ("HOLDPOINT_TOOL", call.tool.to_owned()),
+        ];
+        let stdin = call.args.canonical();
+        self.watchdog
+            .run(&Job {
+                argv,
+                cwd: &self.cwd,
+                env,
+                stdin,
+                remaining: call.remaining,
+            })
+            .await
+    }
+}
+
+fn outcome(run: Run) -> Outcome {
+    let (end, stdout, stderr) = match run {
+        Run::NotStarted { reason } => {
+            return Outcome::Failed {
+                error: format!("not started: {reason}"),
+            };
+        }
+        Run::Lost => {
+            return Outcome::Unknown {
+                reason: LOST.to_owned(),
+            };
+        }
+        Run::Ended {
+            end,
+            stdout,
+            stderr,
+        } => (end, stdout, stderr),
+    };
+    let unknown = |detail: &str| Outcome::Unknown {
+        reason: reason(end, detail, &stderr),
+    };
+    match (end, stdout) {
+        (End::Code(0), Captured::Text(text)) => Outcome::Done {
+            content: without_newline(text),
+        },
+        (End::Code(_), Captured::Text(text)) => match error_of(&text) {
+            Some(error) => Outcome::Failed { error },
+            None => unknown(", and stdout is no JSON object with an `error`"),
+        },
+        (End::Code(_), Captured::NotUtf8) => unknown(", and stdout is not UTF-8"),
+        (End::Code(_), Captured::TooLong) => unknown(&too_long()),
+        (End::Signal(_) | End::TimedOut, _) => unknown(""),
+    }
+}
+
+/// What a lookup prints. More keys than these do no harm.
+#[derive(Deserialize)]
+struct Finding {
+    status: Status,
+    #[serde(default)]
+    receipt: Value,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Status {
+    Committed,
+    NotFound,
+    Partial,
+    Unknown,
+}
+
+fn lookup(run: Run) -> Lookup {
+    let (end, stdout, stderr) = match run {
+        Run::NotStarted { reason } => {
+            return Lookup::Unknown {
+                reason: format!("the lookup was not started: {reason}"),
+            };
+        }
+        Run::Lost => {
+            return Lookup::Unknown {
+                reason: format!("the lookup: {LOST}"),
+            };
+        }
+        Run::Ended {
+            end,
+            stdout,
+            stderr,
+        } => (end, stdout, stderr),
+    };
+    let unknown = |detail: &str| Lookup::Unknown {
+        reason: format!("the lookup ended with {}", reason(end, detail, &stderr)),
+    };
+    match (end, stdout) {
+        (End::Code(0), Captured::Text(text)) => match serde_json::from_str(&text) {
+            Ok(Finding {
+                status: Status::Committed,
+                receipt,
+            }) => Lookup::Committed { receipt },
+            Ok(Finding {
+                status: Status::NotFound,
+                ..
+            }) => Lookup::NotFound,
+            Ok(Finding {
+                status: Status::Partial,
+                receipt,
+            }) => Lookup::Partial { receipt },
+            Ok(Finding {
+                status: Status::Unknown,
+                ..
+            }) => unknown(", and says that it does not know"),
+            Err(error) => unknown(&format!(
+                ", and stdout is not `{{\"status\": \"committed|not_found|partial|unknown\"}}`: {error}"
+            )),
+        },
+        (End::Code(0), Captured::NotUtf8) => unknown(", and stdout is not UTF-8"),
+        (End::Code(0), Captured::TooLong) => unknown(&too_long()),
+        (End::Code(_) | End::Signal(_) | End::TimedOut, _) => unknown(""),
+    }
+}
+
+const LOST: &str = "its watchdog ended without a report, and nobody knows how far it got";
+
+fn too_long() -> String {
+    format!(", and stdout is longer than {MAX_STDOUT} bytes")
+}
+
+/// One newline at the end belongs to the terminal, not to the result.
+fn without_newline(mut text: String) -> String {
+    if text.ends_with('\n') {
+        text.pop();
+        if text.ends_with('\r') {
+            text.pop();
+        }
+    }
+    text
+}
+
+/// The promise that there was no effect. `"error": null` is how some programs say that there was no error: no promise.
+fn error_of(stdout: &str) -> Option<String> {
+    let Ok(Value::Object(mut object)) = serde_json::from_str(stdout) else {
+        return None;
+    };
+    match object.remove("error")? {
+        Value::Null => None,
+        Value::String(text) => Some(text),
+        other @ (Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_)) => {
+            Some(other.to_string())
+        }
+    }
+}
+
+fn reason(end: End, detail: &str, stderr: &str) -> String {
+    let end = match end {
+        End::Code(code) => format!("exit code {code}"),
+        End::Signal(signal) => format!("signal {signal}"),
+        End::TimedOut => "a time-out: it was killed at its deadline".to_owned(),
+    };
+    let quoted = quote(stderr);
+    if quoted.is_empty() {
+        format!("{end}{detail}")
+    } else {
+        format!("{end}{detail}; stderr: {quoted}")
+    }
+}
+
+/// The first lines of what a program said, safe to print on a terminal.
+fn quote(stderr: &str) -> String {
+    let lines: Vec<_> = stderr.trim().lines().take(QUOTED_LINES).collect();
+    let text = lines.join("\n");
+    let mut quoted = String::new();
+    for character in text.chars().take(QUOTED_CHARS) {
+        if character.is_control() {
+            quoted.extend(character.escape_default());
+        } else {
+            quoted.push(character);
+        }
+    }
+    if text.len() < stderr.trim().len() || text.chars().count() > QUOTED_CHARS {
+        quoted.push_str(" …");
+    }
+    quoted
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_an_object_with_an_error_promises_that_there_was_no_effect() {
+        let cases = [
+            (r#"{"error":"no such order"}"#, Some("no such order")),
+            ("{\"error\":\"x\",\"code\":4}\n", Some("x")),
+            (r#"{"error":{"code":4}}"#, Some(r#"{"code":4}"#)),
+            (r#"{"error":false}"#, Some("false")),
+            (r#"{"error":null}"#, None),
+            (r#"{"err":"x"}"#, None),
+            (r#"["error"]"#, None),
+            (r#"{"error":"x"} trailing"#, None),
+            ("error: x", None),
+            ("", None),
+        ];
+        for (stdout, expected) in cases {
+            assert_eq!(error_of(stdout).as_deref(), expected, "{stdout}");
+        }
+    }
+
+    #[test]
+    fn one_newline_at_the_end_is_not_part_of_the_result() {
+        for (stdout, expected) in [
+            ("a\n", "a"),
+            ("a\r\n", "a"),
+            ("a\n\n", "a\n"),
+            ("\n", ""),
+            ("a", "a"),
+            ("", ""),
+        ] {
+            assert_eq!(without_newline(stdout.to_owned()), expected);
+        }
+    }
+
+    #[test]
+    fn stderr_is_quoted_without_control_characters_and_with_an_end() {
+        assert_eq!(quote("  plain\n"), "plain");
+        assert_eq!(quote("a\u{1b}[31mb\nc\u{7}"), r"a\u{1b}[31mb\nc\u{7}");
+        assert_eq!(quote("1\n2\n3\n4\n5\n6"), r"1\n2\n3\n4\n5 …");
+        assert_eq!(quote(&"é".repeat(501)), format!("{} …", "é".repeat(500)));
+        assert_eq!(quote(&"é".repeat(500)), "é".repeat(500));
+    }
+}

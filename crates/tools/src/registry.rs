@@ -1,0 +1,168 @@
+//! From a definition's tool to one that can be called.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use holdpoint_core::{Runner, ToolSpec};
+
+use crate::{Tool, Watchdog, command::CommandTool};
+
+/// The tools that are code of the embedding program, by name.
+#[derive(Debug, Clone, Default)]
+pub struct Registry {
+    tools: BTreeMap<String, Arc<dyn Tool>>,
+}
+
+impl Registry {
+    /// A registry without tools.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a tool; one that was there under the same name is replaced.
+    #[must_use]
+    pub fn with(mut self, name: impl Into<String>, tool: impl Tool + 'static) -> Self {
+        self.tools.insert(name.into(), Arc::new(tool));
+        self
+    }
+
+    /// The tool with this name.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<Arc<dyn Tool>> {
+        self.tools.get(name).cloned()
+    }
+}
+
+/// Why a definition's tool cannot be called by this program.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum NoSuchTool {
+    /// The definition says that the tool is code, but this program has none under its name.
+    #[error("the tool `{name}` is not registered; registered are: {}", list(.registered))]
+    NotRegistered {
+        /// The tool.
+        name: String,
+        /// What the registry has.
+        registered: Vec<String>,
+    },
+    /// One of its commands names no program.
+    #[error("the `{hook}` of the tool `{name}` is empty; its first item must be a program")]
+    EmptyCommand {
+        /// The tool.
+        name: String,
+        /// `command`, `lookup` or `compensate`.
+        hook: &'static str,
+    },
+    /// This program cannot be its own watchdog, because its `main` does not begin with [`enter`](crate::enter).
+    #[error(
+        "the tool `{name}` is a command, and commands need a watchdog: call `holdpoint_tools::enter()` first in `main`, \
+         or name another executable that does"
+    )]
+    NoWatchdog {
+        /// The tool.
+        name: String,
+    },
+    /// This version does not know how to run it.
+    #[error("the tool `{name}` has a runner that this version does not know")]
+    UnknownRunner {
+        /// The tool.
+        name: String,
+    },
+}
+
+fn list(names: &[String]) -> String {
+    if names.is_empty() {
+        "none".to_owned()
+    } else {
+        names.join(", ")
+    }
+}
+
+/// Makes a definition's tool callable.
+///
+/// # Errors
+///
+/// Code that is not registered, a command that names no program, a command without a usable watchdog.
+pub fn instantiate(
+    spec: &ToolSpec,
+    registry: &Registry,
+    watchdog: &Watchdog,
+) -> Result<Arc<dyn Tool>, NoSuchTool> {
+    let name = || spec.name.clone();
+    match &spec.runner {
+        Runner::Command {
+            command,
+            cwd,
+            lookup,
+            compensate,
+        } => {
+            let hooks = [
+                ("command", Some(command)),
+                ("lookup", lookup.as_ref()),
+                ("compensate", compensate.as_ref()),
+            ];
+            for (hook, argv) in hooks {
+                if argv.is_some_and(Vec::is_empty) {
+                    return Err(NoSuchTool::EmptyCommand { name: name(), hook });
+                }
+            }
+            if !watchdog.is_usable() {
+                return Err(NoSuchTool::NoWatchdog { name: name() });
+            }
+            Ok(Arc::new(CommandTool {
+                command: command.clone(),
+                lookup: lookup.clone(),
+                compensate: compensate.clone(),
+                cwd: cwd.clone(),
+                watchdog: watchdog.clone(),
+            }))
+        }
+        Runner::Code { .. } => registry
+            .get(&spec.name)
+            .ok_or_else(|| NoSuchTool::NotRegistered {
+                name: name(),
+                registered: registry.tools.keys().cloned().collect(),
+            }),
+        _ => Err(NoSuchTool::UnknownRunner { name: name() }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use holdpoint_core::{Effect, Span};
+
+    use super::*;
+
+    #[test]
+    fn a_command_is_refused_where_main_does_not_begin_with_enter() {
+        let spec = ToolSpec {
+            name: "t".to_owned(),
+            description: String::new(),
+            version: "1".to_owned(),
+            effect: Effect::Read,
+            input_schema: true.into(),
+            runner: Runner::Command {
+                command: vec!["true".to_owned()],
+                cwd: "/".to_owned(),
+                lookup: None,
+                compensate: None,
+            },
+            timeout: Span::from_secs(1),
+            settle: Span::ZERO,
+            permissions: Vec::new(),
+        };
+        let error = instantiate(&spec, &Registry::new(), &Watchdog::default()).unwrap_err();
+        assert_eq!(
+            error,
+            NoSuchTool::NoWatchdog {
+                name: "t".to_owned()
+            }
+        );
+        assert!(
+            error
+                .to_string()
+                .contains("call `holdpoint_tools::enter()` first in `main`")
+        );
+        assert!(instantiate(&spec, &Registry::new(), &Watchdog::at("/usr/bin/holdpoint")).is_ok());
+    }
+}

@@ -1,0 +1,59 @@
+//! The trait that every tool has, whatever runs it.
+
+use std::{fmt::Debug, time::Duration};
+
+use async_trait::async_trait;
+use holdpoint_core::{Lookup, Outcome, Params};
+
+/// One call, as a tool gets it.
+#[derive(Debug, Clone, Copy)]
+pub struct Call<'a> {
+    /// The tool's name.
+    pub tool: &'a str,
+    /// The arguments, in their one canonical spelling.
+    pub args: &'a Params,
+    /// The idempotency key: the same for every attempt at one action, and for its lookup and compensation.
+    pub key: &'a str,
+    /// The lease epoch of the driver that makes the call. An external system may refuse one that is lower than it has seen.
+    pub epoch: u64,
+    /// How long until the deadline.
+    pub remaining: Duration,
+}
+
+/// Something that an agent can call.
+///
+/// # Cancel safety
+///
+/// Dropping the future of a call abandons it: a command is killed, code just stops at its next `.await`. Whether the
+/// effect happened is unknown then.
+#[async_trait]
+pub trait Tool: Send + Sync + Debug {
+    /// Makes the call.
+    ///
+    /// Only what certainly had no effect may end as [`Outcome::Failed`]; when in doubt it is [`Outcome::Unknown`].
+    async fn call(&self, call: Call<'_>) -> Outcome;
+
+    /// Asks whether a call that was made under this key took effect.
+    async fn lookup(&self, call: Call<'_>) -> Lookup {
+        let _ = call;
+        no_lookup()
+    }
+
+    /// Undoes a call that was made under this key.
+    async fn compensate(&self, call: Call<'_>) -> Outcome {
+        let _ = call;
+        no_compensation()
+    }
+}
+
+pub(crate) fn no_lookup() -> Lookup {
+    Lookup::Unknown {
+        reason: "this tool has no lookup".to_owned(),
+    }
+}
+
+pub(crate) fn no_compensation() -> Outcome {
+    Outcome::Failed {
+        error: "this tool has no compensation".to_owned(),
+    }
+}

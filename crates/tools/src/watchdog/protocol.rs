@@ -1,0 +1,114 @@
+//! What driver and watchdog say to each other: JSON, one line each.
+//!
+//! The driver sends one [`Order`] and then nothing more, but holds the pipe open: its closing means that the driver is
+//! gone. The watchdog sends [`Report`]s: `started` and then `ended`, or `not_started`.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Job, clock};
+
+/// The first argument of a process that is a watchdog.
+pub(super) const ARGUMENT: &str = "__watchdog";
+
+/// Grows when one side could misunderstand the other: an upgrade may replace the executable under a running driver.
+pub(super) const VERSION: u16 = 1;
+
+/// How much a program may print as its result.
+pub(crate) const MAX_STDOUT: usize = 1 << 20;
+
+/// How much of what a program says on stderr is kept.
+pub(super) const MAX_STDERR: usize = 4 << 10;
+
+/// No honest watchdog says more: in JSON a byte takes at most six.
+pub(super) const MAX_REPORT: u64 = 8 << 20;
+
+/// What to run.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Order {
+    pub(super) v: u16,
+    pub(super) argv: Vec<String>,
+    pub(super) cwd: String,
+    /// Added to the environment that is inherited.
+    pub(super) env: Vec<(String, String)>,
+    pub(super) stdin: String,
+    /// By [`clock::now`], in microseconds. Absolute, so that a slow start of the watchdog gives no time away.
+    pub(super) deadline: u64,
+}
+
+impl Order {
+    pub(super) fn new(job: &Job<'_>) -> Self {
+        let deadline = clock::now().saturating_add(job.remaining).as_micros();
+        Self {
+            v: VERSION,
+            argv: job.argv.to_vec(),
+            cwd: job.cwd.to_owned(),
+            env: job
+                .env
+                .iter()
+                .map(|(name, value)| ((*name).to_owned(), value.clone()))
+                .collect(),
+            stdin: job.stdin.to_owned(),
+            deadline: u64::try_from(deadline).unwrap_or(u64::MAX),
+        }
+    }
+
+    pub(super) fn to_line(&self) -> String {
+        to_line(self)
+    }
+}
+
+/// What became of it.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(tag = "report", rename_all = "snake_case")]
+pub(super) enum Report {
+    /// The program runs, as the leader of its own process group.
+    Started { pid: i32 },
+    /// It is certain that the program never ran.
+    NotStarted { reason: String },
+    /// The program and its group are dead.
+    Ended {
+        end: End,
+        stdout: Captured,
+        stderr: String,
+    },
+}
+
+impl Report {
+    pub(super) fn to_line(&self) -> String {
+        to_line(self)
+    }
+}
+
+/// How a program ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum End {
+    /// By itself, with this code.
+    Code(i32),
+    /// By a signal that was not ours.
+    Signal(i32),
+    /// By us, at the deadline.
+    TimedOut,
+}
+
+/// What a program printed on stdout.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Captured {
+    /// Text, complete.
+    Text(String),
+    /// Something that is not UTF-8.
+    NotUtf8,
+    /// More than [`MAX_STDOUT`].
+    TooLong,
+}
+
+#[expect(
+    clippy::expect_used,
+    reason = "strings, numbers and lists of them always have a JSON spelling"
+)]
+fn to_line(message: &impl Serialize) -> String {
+    let mut line = serde_json::to_string(message).expect("JSON");
+    line.push('\n');
+    line
+}

@@ -1,0 +1,42 @@
+//! What calls of command tools promise: every way to end, and that nothing outlives its deadline or its driver.
+//!
+//! This executable plays three parts: the tests, the watchdog of the commands they call, and a driver that can be killed.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod bench;
+mod deadlines;
+mod drivers;
+mod ends;
+mod hooks;
+mod registry;
+
+use libtest_mimic::{Arguments, Trial};
+
+fn main() {
+    holdpoint_tools::enter();
+    drivers::enter();
+    let tests = [
+        ends::tests(),
+        deadlines::tests(),
+        drivers::tests(),
+        hooks::tests(),
+        registry::tests(),
+    ];
+    libtest_mimic::run(
+        &Arguments::from_args(),
+        tests.into_iter().flatten().collect(),
+    )
+    .exit();
+}
+
+/// Names tests by their functions.
+#[macro_export]
+macro_rules! trials {
+    ($($test:ident),* $(,)?) => {
+        /// The tests of this module.
+        pub(crate) fn tests() -> Vec<$crate::Trial> {
+            let module = module_path!().split("::").last().unwrap_or_default();
+            vec![$($crate::Trial::test(format!("{module}::{}", stringify!($test)), || { $test(); Ok(()) })),*]
+        }
+    };
+}
