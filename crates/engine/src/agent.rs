@@ -5,9 +5,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use holdpoint_core::{
-    Definition, Digest, Params, Payload, ToolFacts, ToolSpec, decode_definition,
-};
+use holdpoint_core::{Definition, Digest, Params, Payload, ToolFacts, ToolSpec, decode_definition};
 use holdpoint_models::Model;
 use holdpoint_store::{CellChange, SharedStore, Space};
 use holdpoint_tools::{Registry, Tool, Watchdog, instantiate};
@@ -38,15 +36,30 @@ impl Agent {
         let mut tools = BTreeMap::new();
         for spec in &definition.tools {
             let validator = jsonschema::validator_for(&spec.input_schema).map_err(|error| {
-                let reason = format!("the schema of the tool `{}` is not valid: {error}", spec.name);
-                Error::Definition { agent: definition.name.clone(), reason }
+                let reason = format!(
+                    "the schema of the tool `{}` is not valid: {error}",
+                    spec.name
+                );
+                Error::Definition {
+                    agent: definition.name.clone(),
+                    reason,
+                }
             })?;
             let runner = instantiate(spec, &kit.registry, &kit.watchdog)?;
-            let tool = AgentTool { validator, schema: spec.schema_digest(), runner };
+            let tool = AgentTool {
+                validator,
+                schema: spec.schema_digest(),
+                runner,
+            };
             tools.insert(spec.name.clone(), tool);
         }
         let model = kit.model(&definition.model)?;
-        Ok(Self { definition, digest, tools, model })
+        Ok(Self {
+            definition,
+            digest,
+            tools,
+            model,
+        })
     }
 
     pub(crate) fn model(&self) -> &Arc<dyn Model> {
@@ -63,7 +76,9 @@ impl Agent {
 
     /// Checks arguments against a tool's schema. The error says what is wrong, and where.
     pub(crate) fn check(&self, tool: &str, params: &Params) -> Result<(), String> {
-        let Some(tool) = self.tools.get(tool) else { return Ok(()) };
+        let Some(tool) = self.tools.get(tool) else {
+            return Ok(());
+        };
         let value = params.to_value();
         let found: Vec<String> = tool
             .validator
@@ -71,17 +86,28 @@ impl Agent {
             .take(3)
             .map(|error| {
                 let at = error.instance_path().to_string();
-                if at.is_empty() { error.to_string() } else { format!("{at}: {error}") }
+                if at.is_empty() {
+                    error.to_string()
+                } else {
+                    format!("{at}: {error}")
+                }
             })
             .collect();
-        if found.is_empty() { Ok(()) } else { Err(found.join("; ")) }
+        if found.is_empty() {
+            Ok(())
+        } else {
+            Err(found.join("; "))
+        }
     }
 
     /// Whether a person may have to be asked.
     #[must_use]
     pub fn is_gated(&self) -> bool {
         self.definition.tools.iter().any(|tool| {
-            matches!(self.definition.policy.judge(&tool.name), holdpoint_core::Verdict::Ask { .. })
+            matches!(
+                self.definition.policy.judge(&tool.name),
+                holdpoint_core::Verdict::Ask { .. }
+            )
         })
     }
 }
@@ -126,16 +152,26 @@ pub(crate) struct Agents {
 
 impl Agents {
     pub(crate) fn new(kit: Kit) -> Self {
-        Self { kit, ready: Mutex::default() }
+        Self {
+            kit,
+            ready: Mutex::default(),
+        }
     }
 
     fn known(&self, digest: Digest) -> Option<Arc<Agent>> {
-        self.ready.lock().unwrap_or_else(PoisonError::into_inner).get(&digest).cloned()
+        self.ready
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(&digest)
+            .cloned()
     }
 
     fn keep(&self, agent: Agent) -> Arc<Agent> {
         let agent = Arc::new(agent);
-        self.ready.lock().unwrap_or_else(PoisonError::into_inner).insert(agent.digest, Arc::clone(&agent));
+        self.ready
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(agent.digest, Arc::clone(&agent));
         agent
     }
 
@@ -149,13 +185,18 @@ impl Agents {
         let name = definition.name.clone();
         let text = definition
             .to_canonical()
-            .map_err(|error| Error::Definition { agent: name.clone(), reason: error.to_string() })?;
+            .map_err(|error| Error::Definition {
+                agent: name.clone(),
+                reason: error.to_string(),
+            })?;
         let digest = Digest::of(text.as_bytes());
         let agent = match self.known(digest) {
             Some(agent) => agent,
             None => self.keep(Agent::new(definition, digest, &self.kit)?),
         };
-        store.put_blob(tenant, Payload::json(text.into_bytes()), digest).await?;
+        store
+            .put_blob(tenant, Payload::json(text.into_bytes()), digest)
+            .await?;
         loop {
             let cell = store.cell(tenant, Space::Definition, &name).await?;
             let value = digest.to_string().into_bytes();
@@ -163,8 +204,12 @@ impl Agents {
                 return Ok(agent);
             }
             let expect = cell.map_or(0, |cell| cell.version);
-            let change =
-                CellChange { space: Space::Definition, key: name.clone(), expect, value: Some(value) };
+            let change = CellChange {
+                space: Space::Definition,
+                key: name.clone(),
+                expect,
+                value: Some(value),
+            };
             match store.set_cell(tenant, change).await {
                 Ok(_) => return Ok(agent),
                 Err(holdpoint_store::AppendError::CellConflict { .. }) => {}
@@ -185,7 +230,10 @@ impl Agents {
         }
         let payload = store.blob(tenant, digest).await?.ok_or_else(|| {
             let reason = format!("its stored form {digest} is missing");
-            Error::Definition { agent: String::new(), reason }
+            Error::Definition {
+                agent: String::new(),
+                reason,
+            }
         })?;
         Ok(self.keep(Agent::new(decode_definition(&payload)?, digest, &self.kit)?))
     }
@@ -197,7 +245,9 @@ impl Agents {
         tenant: &str,
         agent: &str,
     ) -> Result<Option<Digest>, Error> {
-        let Some(cell) = store.cell(tenant, Space::Definition, agent).await? else { return Ok(None) };
+        let Some(cell) = store.cell(tenant, Space::Definition, agent).await? else {
+            return Ok(None);
+        };
         let text = String::from_utf8_lossy(&cell.value);
         let digest = text.parse().map_err(|_| Error::Definition {
             agent: agent.to_owned(),

@@ -11,8 +11,8 @@ use std::{
 };
 
 use holdpoint_core::{
-    ActionId, Batch, Command, Context, Digest, Entry, FramePath, Outcome, Principal, Refusal, RestatedCall, Timestamp,
-    Transcript, Work, next,
+    ActionId, Batch, Command, Context, Digest, Entry, FramePath, Outcome, Principal, Refusal,
+    RestatedCall, Timestamp, Transcript, Work, next,
 };
 use holdpoint_store::{AppendError, Epoch, Fence, LeaseAfter, LeaseError};
 use tokio::{
@@ -130,7 +130,9 @@ impl Driver {
                 return Ok(exit);
             }
             let renew_at = match self.lease {
-                Lease::Held { until, .. } => until - Duration::from(self.engine.options().lease) * 2 / 3,
+                Lease::Held { until, .. } => {
+                    until - Duration::from(self.engine.options().lease) * 2 / 3
+                }
                 Lease::Wanted { .. } => Instant::now(),
             };
             tokio::select! {
@@ -171,16 +173,30 @@ impl Driver {
                 }
             }
             let fence = match self.lease {
-                Lease::Wanted { after } => Fence::Take { after, lasts: self.engine.options().lease },
+                Lease::Wanted { after } => Fence::Take {
+                    after,
+                    lasts: self.engine.options().lease,
+                },
                 Lease::Held { epoch, .. } => Fence::Driver(epoch),
             };
-            let lease = if idle { LeaseAfter::Release } else { LeaseAfter::Keep };
+            let lease = if idle {
+                LeaseAfter::Release
+            } else {
+                LeaseAfter::Keep
+            };
             // Counted from before the commit, so that we never believe to hold it longer than the store does.
             let until = Instant::now() + Duration::from(self.engine.options().lease);
-            match self.thread.append(self.engine.store(), batch, fence, lease).await {
+            match self
+                .thread
+                .append(self.engine.store(), batch, fence, lease)
+                .await
+            {
                 Ok(entries) => {
                     if let Lease::Wanted { .. } = self.lease {
-                        self.lease = Lease::Held { epoch: self.thread.epoch, until };
+                        self.lease = Lease::Held {
+                            epoch: self.thread.epoch,
+                            until,
+                        };
                     }
                     self.orders.clear();
                     self.note(&entries);
@@ -192,8 +208,12 @@ impl Driver {
                     return Ok(Round::Committed);
                 }
                 Err(Refused::Append(AppendError::Conflict { .. })) => self.look_again().await?,
-                Err(Refused::Append(AppendError::Fenced { .. })) => return self.hand_over().await.map(Round::Exit),
-                Err(Refused::Append(AppendError::LeaseHeld { .. })) => return Ok(Round::Exit(Exit::NotOurs)),
+                Err(Refused::Append(AppendError::Fenced { .. })) => {
+                    return self.hand_over().await.map(Round::Exit);
+                }
+                Err(Refused::Append(AppendError::LeaseHeld { .. })) => {
+                    return Ok(Round::Exit(Exit::NotOurs));
+                }
                 Err(Refused::Append(error)) => return Err(from_append(error)),
                 Err(Refused::Other(error)) => return Err(error),
             }
@@ -202,7 +222,11 @@ impl Driver {
 
     fn context(&self, by: &Principal) -> Result<Context, Error> {
         let now = self.engine.store().now();
-        Ok(Context { now, by: by.clone(), seed: fresh_seed(now)? })
+        Ok(Context {
+            now,
+            by: by.clone(),
+            seed: fresh_seed(now)?,
+        })
     }
 
     async fn decide_orders(&self, batch: &mut Batch) -> Result<(), Error> {
@@ -239,10 +263,14 @@ impl Driver {
             let mut command = None;
             for work in next(batch.state()) {
                 let flight = Flight::of(&work);
-                let ours = |flight: &Flight| self.aloft.contains_key(flight) || started.contains(flight);
+                let ours =
+                    |flight: &Flight| self.aloft.contains_key(flight) || started.contains(flight);
                 let found = match work {
                     Work::CallModel { frame, not_before } if due(not_before.unwrap_or_default()) => {
-                        Some(Command::StartModel { frame, epoch: self.next_epoch() })
+                        Some(Command::StartModel {
+                            frame,
+                            epoch: self.next_epoch(),
+                        })
                     }
                     Work::AwaitModel { frame, attempt } if !ours(&flight) => {
                         Some(Command::ModelLost { frame, attempt })
@@ -255,7 +283,11 @@ impl Driver {
                         started.insert(flight);
                         None
                     }
-                    Work::Settle { action, attempt, at } if !ours(&flight) && due(at) => {
+                    Work::Settle {
+                        action,
+                        attempt,
+                        at,
+                    } if !ours(&flight) && due(at) => {
                         Some(Command::ActionOrphaned { action, attempt })
                     }
                     Work::LookUp { not_before, .. } if !ours(&flight) && due(not_before) => {
@@ -290,7 +322,10 @@ impl Driver {
             }
         }
         let open: HashSet<Flight> = next(batch.state()).iter().map(Flight::of).collect();
-        Ok(started.into_iter().filter(|flight| open.contains(flight)).collect())
+        Ok(started
+            .into_iter()
+            .filter(|flight| open.contains(flight))
+            .collect())
     }
 
     /// The epoch under which this driver's next append will stand.
@@ -303,20 +338,42 @@ impl Driver {
 
     /// Proves at the last moment that an action would run what was allowed; or asks again, where its tool has changed.
     async fn start_command(&self, batch: &Batch, id: ActionId) -> Result<Option<Command>, Error> {
-        let Some(action) = batch.state().actions.get(&id) else { return Ok(None) };
+        let Some(action) = batch.state().actions.get(&id) else {
+            return Ok(None);
+        };
         // What was started once goes on as what it was.
         if action.attempts == 0
-            && let Some((definition, call)) = self.engine.drift(&self.thread.key, batch.state(), action).await?
+            && let Some((definition, call)) = self
+                .engine
+                .drift(&self.thread.key, batch.state(), action)
+                .await?
         {
-            return Ok(Some(Command::Restate { definition, interrupt: None, calls: vec![call] }));
+            return Ok(Some(Command::Restate {
+                definition,
+                interrupt: None,
+                calls: vec![call],
+            }));
         }
-        let agent = self.engine.agent(&self.thread.key.tenant, action.definition).await?;
-        let tool_version = agent.definition.tool(&action.tool.name).map(|tool| tool.version.clone());
+        let agent = self
+            .engine
+            .agent(&self.thread.key.tenant, action.definition)
+            .await?;
+        let tool_version = agent
+            .definition
+            .tool(&action.tool.name)
+            .map(|tool| tool.version.clone());
         let proof = holdpoint_core::Proof {
-            params_hash: action.params.hash(&action.tool.name, tool_version.as_deref().unwrap_or_default()),
+            params_hash: action.params.hash(
+                &action.tool.name,
+                tool_version.as_deref().unwrap_or_default(),
+            ),
             tool_version: tool_version.unwrap_or_default(),
         };
-        Ok(Some(Command::StartAction { action: id, epoch: self.next_epoch(), proof }))
+        Ok(Some(Command::StartAction {
+            action: id,
+            epoch: self.next_epoch(),
+            proof,
+        }))
     }
 
     /// Makes the calls whose records are committed.
@@ -332,7 +389,9 @@ impl Driver {
         }
         for flight in started {
             let handle = match flight {
-                Flight::Model { frame, attempt } => self.launch_model(frame.clone(), *attempt).await?,
+                Flight::Model { frame, attempt } => {
+                    self.launch_model(frame.clone(), *attempt).await?
+                }
                 Flight::Call { action, attempt } => self.launch_call(*action, *attempt).await?,
                 Flight::LookUp { action } => self.launch_lookup(*action).await?,
             };
@@ -347,7 +406,8 @@ impl Driver {
     fn disown(&mut self, started: &[Flight]) {
         for flight in started {
             if let Flight::Call { action, attempt } = flight {
-                let error = "the call was not made: another process took over just before".to_owned();
+                let error =
+                    "the call was not made: another process took over just before".to_owned();
                 self.order(Command::ActionEnded {
                     action: *action,
                     attempt: *attempt,
@@ -363,37 +423,72 @@ impl Driver {
         self.orders.push(Order { command, by });
     }
 
-    async fn launch_model(&mut self, frame: FramePath, attempt: u32) -> Result<Option<AbortHandle>, Error> {
-        let Some(definition) = self.thread.state.run.as_ref().map(|run| run.definition) else { return Ok(None) };
-        let agent = self.engine.agent(&self.thread.key.tenant, definition).await?;
+    async fn launch_model(
+        &mut self,
+        frame: FramePath,
+        attempt: u32,
+    ) -> Result<Option<AbortHandle>, Error> {
+        let Some(definition) = self.thread.state.run.as_ref().map(|run| run.definition) else {
+            return Ok(None);
+        };
+        let agent = self
+            .engine
+            .agent(&self.thread.key.tenant, definition)
+            .await?;
         let transcript = self.transcript().await?;
         let engine = self.engine.clone();
         let key = self.thread.key.clone();
-        let flight = async move { crate::flight::call_model(&engine, &key, &agent, transcript, frame, attempt).await };
+        let flight = async move {
+            crate::flight::call_model(&engine, &key, &agent, transcript, frame, attempt).await
+        };
         Ok(Some(self.flights.spawn(flight)))
     }
 
-    async fn launch_call(&mut self, id: ActionId, attempt: u32) -> Result<Option<AbortHandle>, Error> {
-        let Some(action) = self.thread.state.actions.get(&id).cloned() else { return Ok(None) };
-        let agent = self.engine.agent(&self.thread.key.tenant, action.definition).await?;
+    async fn launch_call(
+        &mut self,
+        id: ActionId,
+        attempt: u32,
+    ) -> Result<Option<AbortHandle>, Error> {
+        let Some(action) = self.thread.state.actions.get(&id).cloned() else {
+            return Ok(None);
+        };
+        let agent = self
+            .engine
+            .agent(&self.thread.key.tenant, action.definition)
+            .await?;
         let key = action.idempotency_key(self.thread.state.thread);
         let now = self.engine.store().now();
-        Ok(Some(self.flights.spawn(crate::flight::make_call(agent, action, attempt, key, now))))
+        Ok(Some(self.flights.spawn(crate::flight::make_call(
+            agent, action, attempt, key, now,
+        ))))
     }
 
     async fn launch_lookup(&mut self, id: ActionId) -> Result<Option<AbortHandle>, Error> {
-        let Some(action) = self.thread.state.actions.get(&id).cloned() else { return Ok(None) };
-        let agent = self.engine.agent(&self.thread.key.tenant, action.definition).await?;
+        let Some(action) = self.thread.state.actions.get(&id).cloned() else {
+            return Ok(None);
+        };
+        let agent = self
+            .engine
+            .agent(&self.thread.key.tenant, action.definition)
+            .await?;
         let key = action.idempotency_key(self.thread.state.thread);
         let epoch = self.next_epoch();
-        Ok(Some(self.flights.spawn(crate::flight::look_up(agent, action, key, epoch))))
+        Ok(Some(
+            self.flights
+                .spawn(crate::flight::look_up(agent, action, key, epoch)),
+        ))
     }
 
     async fn transcript(&mut self) -> Result<Arc<Transcript>, Error> {
         if let Some(transcript) = &self.transcript {
             return Ok(Arc::clone(transcript));
         }
-        let read = read_transcript(self.engine.store(), &self.thread.key, self.thread.state.version).await?;
+        let read = read_transcript(
+            self.engine.store(),
+            &self.thread.key,
+            self.thread.state.version,
+        )
+        .await?;
         Ok(Arc::clone(self.transcript.insert(Arc::new(read))))
     }
 
@@ -421,7 +516,9 @@ impl Driver {
                 }
             }
             Some(Err(error)) => {
-                let Some(flight) = self.by_task.remove(&error.id()) else { return };
+                let Some(flight) = self.by_task.remove(&error.id()) else {
+                    return;
+                };
                 self.aloft.remove(&flight);
                 if !error.is_cancelled() {
                     self.order(flight.crashed());
@@ -435,7 +532,11 @@ impl Driver {
         let entries = self.thread.catch_up(self.engine.store()).await?;
         self.note(&entries);
         if let Lease::Wanted { after } = &mut self.lease {
-            *after = self.thread.reload_epoch(self.engine.store()).await?.unwrap_or(*after);
+            *after = self
+                .thread
+                .reload_epoch(self.engine.store())
+                .await?
+                .unwrap_or(*after);
         }
         let open: HashSet<Flight> = next(&self.thread.state).iter().map(Flight::of).collect();
         self.drop_flights(&open);
@@ -461,10 +562,17 @@ impl Driver {
     }
 
     async fn prolong(&mut self) -> Result<Result<(), Taken>, Error> {
-        let Lease::Held { epoch, .. } = self.lease else { return Ok(Ok(())) };
+        let Lease::Held { epoch, .. } = self.lease else {
+            return Ok(Ok(()));
+        };
         let lasts = self.engine.options().lease;
         let until = Instant::now() + Duration::from(lasts);
-        match self.engine.store().renew(&self.thread.key, epoch, lasts).await {
+        match self
+            .engine
+            .store()
+            .renew(&self.thread.key, epoch, lasts)
+            .await
+        {
             Ok(()) => {
                 self.lease = Lease::Held { epoch, until };
                 Ok(Ok(()))
@@ -476,8 +584,15 @@ impl Driver {
 
     /// Gives the lease back at the version at which nothing was left to do; `None` if there is news.
     async fn give_back(&mut self) -> Result<Option<Exit>, Error> {
-        let Lease::Held { epoch, .. } = self.lease else { return Ok(Some(Exit::Stopped)) };
-        match self.engine.store().release(&self.thread.key, epoch, self.thread.state.version).await {
+        let Lease::Held { epoch, .. } = self.lease else {
+            return Ok(Some(Exit::Stopped));
+        };
+        match self
+            .engine
+            .store()
+            .release(&self.thread.key, epoch, self.thread.state.version)
+            .await
+        {
             Ok(()) => Ok(Some(Exit::Stopped)),
             Err(LeaseError::Conflict { .. }) => {
                 self.look_again().await?;
@@ -490,11 +605,19 @@ impl Driver {
 
     /// The lease is no longer ours. The outcomes of calls that were made are never dropped: they are reported late.
     async fn hand_over(&mut self) -> Result<Exit, Error> {
-        let mut reports: Vec<Order> = self.orders.drain(..).filter(|order| is_call_outcome(&order.command)).collect();
+        let mut reports: Vec<Order> = self
+            .orders
+            .drain(..)
+            .filter(|order| is_call_outcome(&order.command))
+            .collect();
         self.drop_flights(&HashSet::new());
         while let Some(landed) = self.flights.join_next_with_id().await {
             self.land(Some(landed));
-            reports.extend(self.orders.drain(..).filter(|order| is_call_outcome(&order.command)));
+            reports.extend(
+                self.orders
+                    .drain(..)
+                    .filter(|order| is_call_outcome(&order.command)),
+            );
         }
         for report in reports {
             self.engine.append_open(&self.thread.key, report).await?;
@@ -538,8 +661,15 @@ const fn is_call_outcome(command: &Command) -> bool {
 /// Whether this work was started by that command.
 fn starts(command: &Command, work: &Work) -> bool {
     match (command, work) {
-        (Command::StartModel { frame, .. }, Work::AwaitModel { frame: started, .. }) => frame == started,
-        (Command::StartAction { action, .. }, Work::Settle { action: started, .. }) => action == started,
+        (Command::StartModel { frame, .. }, Work::AwaitModel { frame: started, .. }) => {
+            frame == started
+        }
+        (
+            Command::StartAction { action, .. },
+            Work::Settle {
+                action: started, ..
+            },
+        ) => action == started,
         (_, _) => false,
     }
 }
@@ -552,7 +682,11 @@ impl Engine {
         state: &holdpoint_core::State,
         action: &holdpoint_core::Action,
     ) -> Result<Option<(Digest, RestatedCall)>, Error> {
-        let current = match self.agents().current(self.store(), &key.tenant, &state.agent).await? {
+        let current = match self
+            .agents()
+            .current(self.store(), &key.tenant, &state.agent)
+            .await?
+        {
             Some(digest) if digest != action.definition => self.agent(&key.tenant, digest).await?,
             Some(_) | None => return Ok(None),
         };

@@ -7,8 +7,9 @@ use std::{
 };
 
 use holdpoint_core::{
-    Answer, Batch, Command, Context, Decision, Definition, Digest, Entry, Index, InterruptId, Principal, Refusal, RunId,
-    Span, State, Subject, ThreadId, closing, decide, decode_records, next,
+    Answer, Batch, Command, Context, Decision, Definition, Digest, Entry, Index, InterruptId,
+    Principal, Refusal, RunId, Span, State, Subject, ThreadId, closing, decide, decode_records,
+    next,
 };
 use holdpoint_models::Delta;
 use holdpoint_store::{
@@ -21,7 +22,9 @@ use crate::{
     agent::Agents,
     driver::{Driver, Exit, Order, is_report},
     error::{from_append, from_lease},
-    thread::{Refused, Thread, engine_principal, fresh_seed, late_outcome, read_journal, read_transcript},
+    thread::{
+        Refused, Thread, engine_principal, fresh_seed, late_outcome, read_journal, read_transcript,
+    },
 };
 
 /// How an engine behaves.
@@ -36,7 +39,10 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self { lease: Span::from_secs(10), model_timeout: Span::from_secs(120) }
+        Self {
+            lease: Span::from_secs(10),
+            model_timeout: Span::from_secs(120),
+        }
     }
 }
 
@@ -94,9 +100,20 @@ impl Submitted {
 impl Engine {
     /// An engine on this store.
     #[must_use]
-    pub fn new(store: SharedStore, kit: Kit, options: Options, watcher: Option<Arc<dyn Watcher>>) -> Self {
+    pub fn new(
+        store: SharedStore,
+        kit: Kit,
+        options: Options,
+        watcher: Option<Arc<dyn Watcher>>,
+    ) -> Self {
         let agents = Agents::new(kit);
-        Self(Arc::new(Inner { store, agents, options, watcher, drivers: Mutex::default() }))
+        Self(Arc::new(Inner {
+            store,
+            agents,
+            options,
+            watcher,
+            drivers: Mutex::default(),
+        }))
     }
 
     /// The store it works on.
@@ -137,7 +154,10 @@ impl Engine {
     ///
     /// A tool, schema or model cannot be used; the store fails.
     pub async fn publish(&self, tenant: &str, definition: Definition) -> Result<Arc<Agent>, Error> {
-        self.0.agents.publish(&self.0.store, tenant, definition).await
+        self.0
+            .agents
+            .publish(&self.0.store, tenant, definition)
+            .await
     }
 
     /// Starts a run in the thread of this agent and session.
@@ -155,7 +175,9 @@ impl Engine {
         let tenant = &by.actor.tenant;
         let name = &agent.definition.name;
         if agent.is_gated() && !self.0.store.is_durable() {
-            return Err(Error::VolatileStore { agent: name.clone() });
+            return Err(Error::VolatileStore {
+                agent: name.clone(),
+            });
         }
         let thread = ThreadId::of_session(tenant, name, session);
         let command = Command::StartRun {
@@ -167,8 +189,18 @@ impl Engine {
             input: input.to_owned(),
             limits: agent.definition.limits,
         };
-        let key = ThreadKey { tenant: tenant.as_str().into(), thread };
-        self.submit(key, Order { command, by: by.clone() }).await
+        let key = ThreadKey {
+            tenant: tenant.as_str().into(),
+            thread,
+        };
+        self.submit(
+            key,
+            Order {
+                command,
+                by: by.clone(),
+            },
+        )
+        .await
     }
 
     /// Answers a pending interrupt.
@@ -185,23 +217,55 @@ impl Engine {
     ) -> Result<Submitted, Error> {
         let thread = Thread::load(&self.0.store, key).await?;
         let misfits = self.misfits(&thread, interrupt, &answer).await?;
-        let command = Command::Answer { interrupt, answer: answer.clone(), misfits };
+        let command = Command::Answer {
+            interrupt,
+            answer: answer.clone(),
+            misfits,
+        };
         let now = self.0.store.now();
-        let mut context = Context { now, by: by.clone(), seed: fresh_seed(now)? };
+        let mut context = Context {
+            now,
+            by: by.clone(),
+            seed: fresh_seed(now)?,
+        };
         // Gates are passed in their order: the tool's version is looked at only once the answer fits.
         if let Err(refusal) = decide(&thread.state, command.clone(), &mut context) {
             return Err(self.explain(key, refusal).await?);
         }
         if let Some(restate) = self.stale(&thread, interrupt, &answer).await? {
             let by = engine_principal(&key.tenant);
-            let state = self.append_open(key, Order { command: restate, by }).await?;
-            let again = state.interrupts.values().find(|new| new.supersedes == Some(interrupt));
+            let state = self
+                .append_open(
+                    key,
+                    Order {
+                        command: restate,
+                        by,
+                    },
+                )
+                .await?;
+            let again = state
+                .interrupts
+                .values()
+                .find(|new| new.supersedes == Some(interrupt));
             return Err(match again {
-                Some(new) => Refusal::StaleQuestion { old: interrupt, new: new.id }.into(),
+                Some(new) => Refusal::StaleQuestion {
+                    old: interrupt,
+                    new: new.id,
+                }
+                .into(),
                 None => Refusal::NotPending { interrupt }.into(),
             });
         }
-        match self.submit(key.clone(), Order { command, by: by.clone() }).await {
+        match self
+            .submit(
+                key.clone(),
+                Order {
+                    command,
+                    by: by.clone(),
+                },
+            )
+            .await
+        {
             Err(Error::Refused(refusal)) => Err(self.explain(key, refusal).await?),
             other => other,
         }
@@ -215,10 +279,16 @@ impl Engine {
         answer: &Answer,
     ) -> Result<Vec<(holdpoint_core::ActionId, String)>, Error> {
         let mut misfits = Vec::new();
-        let Some(interrupt) = thread.state.interrupts.get(&interrupt) else { return Ok(misfits) };
-        let Ok(assigned) = interrupt.assign(answer) else { return Ok(misfits) };
+        let Some(interrupt) = thread.state.interrupts.get(&interrupt) else {
+            return Ok(misfits);
+        };
+        let Ok(assigned) = interrupt.assign(answer) else {
+            return Ok(misfits);
+        };
         for (ask, decision) in assigned {
-            let Some(action) = thread.state.actions.get(&ask.action_id) else { continue };
+            let Some(action) = thread.state.actions.get(&ask.action_id) else {
+                continue;
+            };
             if let Decision::Edit { edited_action } = &decision {
                 let agent = self.agent(&thread.key.tenant, action.definition).await?;
                 if let Err(misfit) = agent.check(&action.tool.name, &edited_action.args) {
@@ -236,27 +306,40 @@ impl Engine {
         id: InterruptId,
         answer: &Answer,
     ) -> Result<Option<Command>, Error> {
-        let Some(interrupt) = thread.state.interrupts.get(&id) else { return Ok(None) };
-        let Ok(assigned) = interrupt.assign(answer) else { return Ok(None) };
+        let Some(interrupt) = thread.state.interrupts.get(&id) else {
+            return Ok(None);
+        };
+        let Ok(assigned) = interrupt.assign(answer) else {
+            return Ok(None);
+        };
         let mut calls = Vec::new();
         let mut definition = None;
         for (ask, decision) in assigned {
             let runs = matches!(decision, Decision::Approve | Decision::Edit { .. });
-            let Some(action) = thread.state.actions.get(&ask.action_id) else { continue };
+            let Some(action) = thread.state.actions.get(&ask.action_id) else {
+                continue;
+            };
             if runs
                 && matches!(ask.subject, Subject::Action { .. })
-                && let Some((current, call)) = self.drift(&thread.key, &thread.state, action).await?
+                && let Some((current, call)) =
+                    self.drift(&thread.key, &thread.state, action).await?
             {
                 definition = Some(current);
                 calls.push(call);
             }
         }
-        Ok(definition.map(|definition| Command::Restate { definition, interrupt: Some(id), calls }))
+        Ok(definition.map(|definition| Command::Restate {
+            definition,
+            interrupt: Some(id),
+            calls,
+        }))
     }
 
     /// Adds to a refusal who decided before, which only the journal knows.
     async fn explain(&self, key: &ThreadKey, refusal: Refusal) -> Result<Error, Error> {
-        let Refusal::NotPending { interrupt } = refusal else { return Ok(refusal.into()) };
+        let Refusal::NotPending { interrupt } = refusal else {
+            return Ok(refusal.into());
+        };
         let scan = Scan {
             index: Index::Closed,
             key: Some(interrupt.to_string()),
@@ -272,13 +355,28 @@ impl Engine {
         let before = seq.saturating_sub(2);
         let records = self.0.store.read(key, before, 2).await?;
         // The record before only serves to check the link.
-        let previous = if before + 1 == seq { Digest::default() } else { records.first().map_or_else(Digest::default, |record| record.hash) };
-        let last: Vec<_> = records.into_iter().filter(|record| record.seq == seq).collect();
+        let previous = if before + 1 == seq {
+            Digest::default()
+        } else {
+            records
+                .first()
+                .map_or_else(Digest::default, |record| record.hash)
+        };
+        let last: Vec<_> = records
+            .into_iter()
+            .filter(|record| record.seq == seq)
+            .collect();
         let entries = decode_records(previous, &last)?;
-        Ok(match entries.first().and_then(|entry| closing(entry, interrupt)) {
-            Some(closing) => Error::AlreadyDecided { interrupt, status: closing.status, by: closing.by },
-            None => Refusal::NotPending { interrupt }.into(),
-        })
+        Ok(
+            match entries.first().and_then(|entry| closing(entry, interrupt)) {
+                Some(closing) => Error::AlreadyDecided {
+                    interrupt,
+                    status: closing.status,
+                    by: closing.by,
+                },
+                None => Refusal::NotPending { interrupt }.into(),
+            },
+        )
     }
 
     /// Asks for the run to be stopped.
@@ -290,21 +388,39 @@ impl Engine {
         if self.0.store.load(key).await?.is_none() {
             return Err(Refusal::NotFound.into());
         }
-        self.submit(key.clone(), Order { command: Command::Cancel, by: by.clone() }).await
+        self.submit(
+            key.clone(),
+            Order {
+                command: Command::Cancel,
+                by: by.clone(),
+            },
+        )
+        .await
     }
 
     /// Commits a command, and takes the lease with it where it is free.
     async fn submit(&self, key: ThreadKey, order: Order) -> Result<Submitted, Error> {
         let head = self.0.store.load(&key).await?;
         let thread = match &head {
-            None => Thread { key: key.clone(), state: State::default(), epoch: 0 },
+            None => Thread {
+                key: key.clone(),
+                state: State::default(),
+                epoch: 0,
+            },
             Some(head) => Thread::from_head(&key, head)?,
         };
         if self.may_take(head.as_ref()) {
-            match Driver::taking(self.clone(), thread, order.clone()).begin().await {
+            match Driver::taking(self.clone(), thread, order.clone())
+                .begin()
+                .await
+            {
                 Ok(Some((driver, exit))) => {
                     let driver = (exit != Exit::Stopped).then(|| Box::new(driver));
-                    return Ok(Submitted { engine: self.clone(), key, driver });
+                    return Ok(Submitted {
+                        engine: self.clone(),
+                        key,
+                        driver,
+                    });
                 }
                 // Another driver was faster.
                 Ok(None) => {}
@@ -314,12 +430,18 @@ impl Engine {
             }
         }
         self.append_open(&key, order).await?;
-        Ok(Submitted { engine: self.clone(), key, driver: None })
+        Ok(Submitted {
+            engine: self.clone(),
+            key,
+            driver: None,
+        })
     }
 
     /// Whether a lease looks free. The store decides; this only spares a refused attempt.
     fn may_take(&self, head: Option<&Head>) -> bool {
-        let Some(lease) = head.and_then(|head| head.lease.as_ref()) else { return true };
+        let Some(lease) = head.and_then(|head| head.lease.as_ref()) else {
+            return true;
+        };
         lease.holder == Holder::Dead || lease.until <= self.0.store.now()
     }
 
@@ -328,12 +450,18 @@ impl Engine {
         loop {
             let mut thread = Thread::load(&self.0.store, key).await?;
             let now = self.0.store.now();
-            let mut context = Context { now, by: order.by.clone(), seed: fresh_seed(now)? };
+            let mut context = Context {
+                now,
+                by: order.by.clone(),
+                seed: fresh_seed(now)?,
+            };
             let mut batch = Batch::new(thread.state.clone());
             match batch.decide(order.command.clone(), &mut context) {
                 Ok(()) => {}
                 Err(Refusal::Stale(_) | Refusal::RunOver) if is_report(&order.command) => {
-                    let Some(late) = late_outcome(&self.0.store, key, &order.command).await? else { return Ok(thread.state) };
+                    let Some(late) = late_outcome(&self.0.store, key, &order.command).await? else {
+                        return Ok(thread.state);
+                    };
                     batch.decide(late, &mut context)?;
                 }
                 Err(refusal) => return Err(refusal.into()),
@@ -341,7 +469,10 @@ impl Engine {
             if batch.is_empty() {
                 return Ok(thread.state);
             }
-            match thread.append(&self.0.store, batch, Fence::Open, LeaseAfter::Keep).await {
+            match thread
+                .append(&self.0.store, batch, Fence::Open, LeaseAfter::Keep)
+                .await
+            {
                 Ok(entries) => {
                     self.tell(key, &entries);
                     self.poke(key);
@@ -362,7 +493,9 @@ impl Engine {
     pub async fn drive(&self, key: &ThreadKey) -> Result<(), Error> {
         let mut foreign = self.0.store.foreign_changes();
         loop {
-            let Some(head) = self.0.store.load(key).await? else { return Ok(()) };
+            let Some(head) = self.0.store.load(key).await? else {
+                return Ok(());
+            };
             let thread = Thread::from_head(key, &head)?;
             if next(&thread.state).is_empty() {
                 return Ok(());
@@ -390,7 +523,10 @@ impl Engine {
         // What was read before the lease was taken may be out of date.
         let news = thread.catch_up(store).await?;
         self.tell(&thread.key, &news);
-        Driver::holding(self.clone(), thread, epoch).run().await.map(Some)
+        Driver::holding(self.clone(), thread, epoch)
+            .run()
+            .await
+            .map(Some)
     }
 
     /// The threads with work that nobody alive is known to drive, after waiting for leases that may run out.
@@ -404,7 +540,9 @@ impl Engine {
         let mut doubtful = Vec::new();
         for tenant in store.tenants(Index::Runnable).await? {
             for key in self.runnable(&tenant).await? {
-                let Some(head) = store.load(&key).await? else { continue };
+                let Some(head) = store.load(&key).await? else {
+                    continue;
+                };
                 match &head.lease {
                     Some(lease) if !self.may_take(Some(&head)) => doubtful.push((key, lease.until)),
                     Some(_) | None => found.push(key),
@@ -425,9 +563,18 @@ impl Engine {
         let mut keys = Vec::new();
         let mut after = None;
         loop {
-            let scan = Scan { index: Index::Runnable, key: None, up_to: None, after, limit: 500 };
+            let scan = Scan {
+                index: Index::Runnable,
+                key: None,
+                up_to: None,
+                after,
+                limit: 500,
+            };
             let rows = self.0.store.scan(tenant, scan).await?;
-            keys.extend(rows.iter().map(|row| ThreadKey { tenant: Arc::clone(tenant), thread: row.thread }));
+            keys.extend(rows.iter().map(|row| ThreadKey {
+                tenant: Arc::clone(tenant),
+                thread: row.thread,
+            }));
             after = rows.last().cloned();
             if rows.len() < 500 {
                 return Ok(keys);
@@ -461,7 +608,11 @@ impl Engine {
     /// # Errors
     ///
     /// As [`Engine::journal`].
-    pub async fn transcript(&self, key: &ThreadKey, version: u64) -> Result<holdpoint_core::Transcript, Error> {
+    pub async fn transcript(
+        &self,
+        key: &ThreadKey,
+        version: u64,
+    ) -> Result<holdpoint_core::Transcript, Error> {
         read_transcript(&self.0.store, key, version).await
     }
 
@@ -479,7 +630,13 @@ impl Engine {
             limit: 100,
         };
         let rows = self.0.store.scan(tenant, scan).await?;
-        Ok(rows.into_iter().map(|row| ThreadKey { tenant: tenant.into(), thread: row.thread }).collect())
+        Ok(rows
+            .into_iter()
+            .map(|row| ThreadKey {
+                tenant: tenant.into(),
+                thread: row.thread,
+            })
+            .collect())
     }
 
     /// The runs of a tenant, oldest first, with the threads they belong to.
@@ -491,11 +648,23 @@ impl Engine {
         let mut runs = Vec::new();
         let mut after = None;
         loop {
-            let scan = Scan { index: Index::Run, key: None, up_to: None, after, limit: 500 };
+            let scan = Scan {
+                index: Index::Run,
+                key: None,
+                up_to: None,
+                after,
+                limit: 500,
+            };
             let rows = self.0.store.scan(tenant, scan).await?;
             for row in &rows {
                 if let Ok(run) = row.key.parse() {
-                    runs.push((run, ThreadKey { tenant: tenant.into(), thread: row.thread }));
+                    runs.push((
+                        run,
+                        ThreadKey {
+                            tenant: tenant.into(),
+                            thread: row.thread,
+                        },
+                    ));
                 }
             }
             if rows.len() < 500 {
@@ -508,13 +677,25 @@ impl Engine {
     /// Registers a driver, to be told of what other tasks of this process append.
     pub(crate) fn register(&self, key: &ThreadKey) -> Registration {
         let poke = Arc::new(Notify::new());
-        let mut drivers = self.0.drivers.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut drivers = self
+            .0
+            .drivers
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         drivers.insert(key.clone(), Arc::clone(&poke));
-        Registration { engine: self.clone(), key: key.clone(), poke }
+        Registration {
+            engine: self.clone(),
+            key: key.clone(),
+            poke,
+        }
     }
 
     fn poke(&self, key: &ThreadKey) {
-        let drivers = self.0.drivers.lock().unwrap_or_else(PoisonError::into_inner);
+        let drivers = self
+            .0
+            .drivers
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         if let Some(poke) = drivers.get(key) {
             poke.notify_one();
         }
@@ -537,9 +718,17 @@ impl Registration {
 
 impl Drop for Registration {
     fn drop(&mut self) {
-        let mut drivers = self.engine.0.drivers.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut drivers = self
+            .engine
+            .0
+            .drivers
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         // A later driver of the same thread keeps its own place.
-        if drivers.get(&self.key).is_some_and(|poke| Arc::ptr_eq(poke, &self.poke)) {
+        if drivers
+            .get(&self.key)
+            .is_some_and(|poke| Arc::ptr_eq(poke, &self.poke))
+        {
             drivers.remove(&self.key);
         }
     }

@@ -3,8 +3,8 @@
 use std::{sync::Arc, time::Duration};
 
 use holdpoint_core::{
-    Action, ActionId, ActionStatus, Command, Effect, FramePath, Lookup, ModelTrouble, Outcome, Role, State, Timestamp,
-    Transcript, Usage, Work,
+    Action, ActionId, ActionStatus, Command, Effect, FramePath, Lookup, ModelTrouble, Outcome,
+    Role, State, Timestamp, Transcript, Usage, Work,
 };
 use holdpoint_models::{Failure, Reply, Request};
 use holdpoint_store::{ThreadKey, failpoint};
@@ -33,10 +33,24 @@ impl Flight {
     /// The call that this work is, or would be.
     pub(crate) fn of(work: &Work) -> Self {
         match work {
-            Work::CallModel { frame, .. } => Self::Model { frame: frame.clone(), attempt: 0 },
-            Work::AwaitModel { frame, attempt } => Self::Model { frame: frame.clone(), attempt: *attempt },
-            Work::Start { action, .. } => Self::Call { action: *action, attempt: 0 },
-            Work::Settle { action, attempt, .. } => Self::Call { action: *action, attempt: *attempt },
+            Work::CallModel { frame, .. } => Self::Model {
+                frame: frame.clone(),
+                attempt: 0,
+            },
+            Work::AwaitModel { frame, attempt } => Self::Model {
+                frame: frame.clone(),
+                attempt: *attempt,
+            },
+            Work::Start { action, .. } => Self::Call {
+                action: *action,
+                attempt: 0,
+            },
+            Work::Settle {
+                action, attempt, ..
+            } => Self::Call {
+                action: *action,
+                attempt: *attempt,
+            },
             Work::LookUp { action, .. } => Self::LookUp { action: *action },
         }
     }
@@ -46,9 +60,10 @@ impl Flight {
         match self {
             Self::Model { .. } | Self::LookUp { .. } => true,
             // An action that a stop has closed while it was in flight was a read.
-            Self::Call { action, .. } => {
-                state.actions.get(action).is_none_or(|action| action.tool.effect == Effect::Read)
-            }
+            Self::Call { action, .. } => state
+                .actions
+                .get(action)
+                .is_none_or(|action| action.tool.effect == Effect::Read),
         }
     }
 
@@ -57,13 +72,26 @@ impl Flight {
         let reason = "the code that made the call panicked".to_owned();
         match self {
             Self::Model { frame, attempt } => {
-                let trouble = ModelTrouble::Passing { error: reason, retry_after: None };
-                Command::ModelFailed { frame, attempt, trouble }
+                let trouble = ModelTrouble::Passing {
+                    error: reason,
+                    retry_after: None,
+                };
+                Command::ModelFailed {
+                    frame,
+                    attempt,
+                    trouble,
+                }
             }
-            Self::Call { action, attempt } => {
-                Command::ActionEnded { action, attempt, outcome: Outcome::Unknown { reason }, past: None }
-            }
-            Self::LookUp { action } => Command::LookedUp { action, lookup: Lookup::Unknown { reason } },
+            Self::Call { action, attempt } => Command::ActionEnded {
+                action,
+                attempt,
+                outcome: Outcome::Unknown { reason },
+                past: None,
+            },
+            Self::LookUp { action } => Command::LookedUp {
+                action,
+                lookup: Lookup::Unknown { reason },
+            },
         }
     }
 }
@@ -90,20 +118,41 @@ pub(crate) async fn call_model(
     let command = match turn.unwrap_or(Err(Failure::Timeout)) {
         Ok(Reply { text, calls, usage }) => {
             let calls = judge::judge(agent, calls);
-            let usage = Usage { input_tokens: usage.input_tokens, output_tokens: usage.output_tokens };
-            Command::ModelReplied { frame, attempt, text, calls, usage }
+            let usage = Usage {
+                input_tokens: usage.input_tokens,
+                output_tokens: usage.output_tokens,
+            };
+            Command::ModelReplied {
+                frame,
+                attempt,
+                text,
+                calls,
+                usage,
+            }
         }
-        Err(failure) => Command::ModelFailed { frame, attempt, trouble: trouble(&failure) },
+        Err(failure) => Command::ModelFailed {
+            frame,
+            attempt,
+            trouble: trouble(&failure),
+        },
     };
-    Landing { commands: vec![command] }
+    Landing {
+        commands: vec![command],
+    }
 }
 
 fn trouble(failure: &Failure) -> ModelTrouble {
     let error = failure.to_string();
     match failure {
         Failure::Rejected { .. } => ModelTrouble::Lasting { error },
-        Failure::RateLimited { retry_after, .. } => ModelTrouble::Passing { error, retry_after: *retry_after },
-        _ => ModelTrouble::Passing { error, retry_after: None },
+        Failure::RateLimited { retry_after, .. } => ModelTrouble::Passing {
+            error,
+            retry_after: *retry_after,
+        },
+        _ => ModelTrouble::Passing {
+            error,
+            retry_after: None,
+        },
     }
 }
 
@@ -117,23 +166,45 @@ pub(crate) async fn make_call(
 ) -> Landing {
     let outcome = outcome_of(&agent, &action, &key, now).await;
     failpoint::hit("engine.call.after");
-    Landing { commands: vec![Command::ActionEnded { action: action.id, attempt, outcome, past: None }] }
+    Landing {
+        commands: vec![Command::ActionEnded {
+            action: action.id,
+            attempt,
+            outcome,
+            past: None,
+        }],
+    }
 }
 
 async fn outcome_of(agent: &Agent, action: &Action, key: &str, now: Timestamp) -> Outcome {
     let name = &action.tool.name;
-    let ActionStatus::Started { epoch, deadline, .. } = action.status else {
-        return Outcome::Failed { error: format!("`{name}` was not made: it is not recorded as started") };
+    let ActionStatus::Started {
+        epoch, deadline, ..
+    } = action.status
+    else {
+        return Outcome::Failed {
+            error: format!("`{name}` was not made: it is not recorded as started"),
+        };
     };
     let Some(tool) = agent.runner(name) else {
-        return Outcome::Failed { error: format!("`{name}` was not made: there is no such tool") };
+        return Outcome::Failed {
+            error: format!("`{name}` was not made: there is no such tool"),
+        };
     };
     let remaining = Duration::from(deadline.since(now));
     if remaining.is_zero() {
-        return Outcome::Failed { error: format!("`{name}` was not made: its time was over before it could start") };
+        return Outcome::Failed {
+            error: format!("`{name}` was not made: its time was over before it could start"),
+        };
     }
     failpoint::hit("engine.call.before");
-    let call = Call { tool: name, args: &action.params, key, epoch, remaining };
+    let call = Call {
+        tool: name,
+        args: &action.params,
+        key,
+        epoch,
+        remaining,
+    };
     let made = async {
         match action.role {
             Role::Compensation => tool.compensate(call).await,
@@ -141,7 +212,9 @@ async fn outcome_of(agent: &Agent, action: &Action, key: &str, now: Timestamp) -
         }
     };
     let timed = tokio::time::timeout(remaining + GRACE, made);
-    watched(timed).await.unwrap_or_else(|_| Outcome::Unknown { reason: "it did not end by its deadline".to_owned() })
+    watched(timed).await.unwrap_or_else(|_| Outcome::Unknown {
+        reason: "it did not end by its deadline".to_owned(),
+    })
 }
 
 /// Passes a point while the call is in flight, where tests can kill the process.
@@ -163,13 +236,28 @@ async fn watched<T>(call: impl Future<Output = T>) -> T {
 /// Asks a tool what became of a call.
 pub(crate) async fn look_up(agent: Arc<Agent>, action: Action, key: String, epoch: u64) -> Landing {
     let lookup = match agent.runner(&action.tool.name) {
-        None => Lookup::Unknown { reason: format!("there is no tool `{}`", action.tool.name) },
+        None => Lookup::Unknown {
+            reason: format!("there is no tool `{}`", action.tool.name),
+        },
         Some(tool) => {
             let remaining = Duration::from(action.tool.timeout);
-            let call = Call { tool: &action.tool.name, args: &action.params, key: &key, epoch, remaining };
+            let call = Call {
+                tool: &action.tool.name,
+                args: &action.params,
+                key: &key,
+                epoch,
+                remaining,
+            };
             let asked = tokio::time::timeout(remaining + GRACE, tool.lookup(call)).await;
-            asked.unwrap_or_else(|_| Lookup::Unknown { reason: "it did not end by its deadline".to_owned() })
+            asked.unwrap_or_else(|_| Lookup::Unknown {
+                reason: "it did not end by its deadline".to_owned(),
+            })
         }
     };
-    Landing { commands: vec![Command::LookedUp { action: action.id, lookup }] }
+    Landing {
+        commands: vec![Command::LookedUp {
+            action: action.id,
+            lookup,
+        }],
+    }
 }

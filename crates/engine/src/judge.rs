@@ -20,7 +20,10 @@ pub(crate) fn judge(agent: &Agent, calls: Vec<ToolCall>) -> Vec<JudgedCall> {
         while !ids.insert(call.id.clone()) {
             call.id.push_str("_again");
         }
-        judged.push(JudgedCall { judged: judge_one(agent, &call), call });
+        judged.push(JudgedCall {
+            judged: judge_one(agent, &call),
+            call,
+        });
     }
     judged
 }
@@ -28,17 +31,37 @@ pub(crate) fn judge(agent: &Agent, calls: Vec<ToolCall>) -> Vec<JudgedCall> {
 fn judge_one(agent: &Agent, call: &ToolCall) -> Result<Judged, String> {
     let name = &call.name;
     let (Some(spec), Some(schema)) = (agent.definition.tool(name), agent.schema(name)) else {
-        let known: Vec<&str> = agent.definition.tools.iter().map(|tool| tool.name.as_str()).collect();
-        return Err(format!("There is no tool `{name}`. Available tools: {}.", known.join(", ")));
+        let known: Vec<&str> = agent
+            .definition
+            .tools
+            .iter()
+            .map(|tool| tool.name.as_str())
+            .collect();
+        return Err(format!(
+            "There is no tool `{name}`. Available tools: {}.",
+            known.join(", ")
+        ));
     };
-    let arguments = if call.arguments.trim().is_empty() { "{}" } else { &call.arguments };
-    let params = Params::parse(arguments)
-        .map_err(|error| format!("The arguments for `{name}` were refused and nothing was executed: {error}."))?;
+    let arguments = if call.arguments.trim().is_empty() {
+        "{}"
+    } else {
+        &call.arguments
+    };
+    let params = Params::parse(arguments).map_err(|error| {
+        format!("The arguments for `{name}` were refused and nothing was executed: {error}.")
+    })?;
     agent.check(name, &params).map_err(|misfit| {
-        format!("The arguments for `{name}` do not fit its schema and nothing was executed: {misfit}.")
+        format!(
+            "The arguments for `{name}` do not fit its schema and nothing was executed: {misfit}."
+        )
     })?;
     let verdict = agent.definition.policy.judge(name);
-    Ok(Judged { tool: facts(spec), schema, params, verdict })
+    Ok(Judged {
+        tool: facts(spec),
+        schema,
+        params,
+        verdict,
+    })
 }
 
 /// What the current definition changes for an action that was judged by an older one; `None` if nothing that matters.
@@ -47,10 +70,17 @@ pub(crate) fn drift(action: &Action, pinned: &Agent, current: &Agent) -> Option<
     let mut changes = Vec::new();
     let Some(spec) = current.definition.tool(name) else {
         changes.push(format!("the tool `{name}` no longer exists"));
-        return Some(RestatedCall { action: action.id, tool: ToolNow::Gone, changes });
+        return Some(RestatedCall {
+            action: action.id,
+            tool: ToolNow::Gone,
+            changes,
+        });
     };
     if spec.version != action.tool.version {
-        changes.push(format!("`{name}`: version `{}` became `{}`", action.tool.version, spec.version));
+        changes.push(format!(
+            "`{name}`: version `{}` became `{}`",
+            action.tool.version, spec.version
+        ));
     }
     let (old, new) = (pinned.schema(name), spec.schema_digest());
     if old != Some(new) {
@@ -73,6 +103,15 @@ pub(crate) fn drift(action: &Action, pinned: &Agent, current: &Agent) -> Option<
     if let Err(misfit) = &misfit {
         changes.push(format!("`{name}`: the arguments no longer fit: {misfit}"));
     }
-    let tool = ToolNow::There { tool: facts(spec), schema: new, verdict, fits: misfit.is_ok() };
-    Some(RestatedCall { action: action.id, tool, changes })
+    let tool = ToolNow::There {
+        tool: facts(spec),
+        schema: new,
+        verdict,
+        fits: misfit.is_ok(),
+    };
+    Some(RestatedCall {
+        action: action.id,
+        tool,
+        changes,
+    })
 }

@@ -10,8 +10,13 @@ mod error;
 mod flight;
 mod judge;
 mod thread;
+mod view;
 
 pub use agent::{Agent, Kit};
 pub use driver::Driver;
 pub use engine::{Engine, Options, Submitted, Watcher};
 pub use error::Error;
+pub use view::{
+    ActionRequest, Checkpoint, InterruptView, PendingAction, RequestView, ReviewConfig, RunView,
+    SideEffect,
+};

@@ -1,10 +1,12 @@
 //! A thread as this process last saw it, and how it catches up.
 
 use holdpoint_core::{
-    Batch, Command, Entry, Principal, PrincipalKind, Seed, State, Timestamp, Transcript, decode_head, decode_records, fold, past_action,
+    Batch, Command, Entry, Principal, PrincipalKind, Seed, State, Timestamp, Transcript,
+    decode_head, decode_records, fold, past_action,
 };
 use holdpoint_store::{
-    Append, AppendError, Appended, Epoch, Fence, Head, LeaseAfter, SharedStore, ThreadKey, Unavailable,
+    Append, AppendError, Appended, Epoch, Fence, Head, LeaseAfter, SharedStore, ThreadKey,
+    Unavailable,
 };
 
 use crate::Error;
@@ -24,13 +26,21 @@ impl Thread {
     /// Reads a thread; a thread that does not exist is empty.
     pub(crate) async fn load(store: &SharedStore, key: &ThreadKey) -> Result<Self, Error> {
         match store.load(key).await? {
-            None => Ok(Self { key: key.clone(), state: State::default(), epoch: 0 }),
+            None => Ok(Self {
+                key: key.clone(),
+                state: State::default(),
+                epoch: 0,
+            }),
             Some(head) => Self::from_head(key, &head),
         }
     }
 
     pub(crate) fn from_head(key: &ThreadKey, head: &Head) -> Result<Self, Error> {
-        Ok(Self { key: key.clone(), state: decode_head(&head.payload)?, epoch: head.epoch })
+        Ok(Self {
+            key: key.clone(),
+            state: decode_head(&head.payload)?,
+            epoch: head.epoch,
+        })
     }
 
     /// The epoch as it is now, for an append that takes the lease; `None` while the thread does not exist.
@@ -61,7 +71,9 @@ impl Thread {
         fence: Fence,
         lease: LeaseAfter,
     ) -> Result<Vec<Entry>, Refused> {
-        let sealed = batch.seal().map_err(|damage| Refused::Other(damage.into()))?;
+        let sealed = batch
+            .seal()
+            .map_err(|damage| Refused::Other(damage.into()))?;
         let append = Append {
             key: self.key.clone(),
             expect: sealed.expect,
@@ -87,8 +99,15 @@ pub(crate) enum Refused {
 }
 
 /// Reads a whole journal, checking its chain.
-pub(crate) async fn read_journal(store: &SharedStore, key: &ThreadKey) -> Result<Vec<Entry>, Error> {
-    let mut thread = Thread { key: key.clone(), state: State::default(), epoch: 0 };
+pub(crate) async fn read_journal(
+    store: &SharedStore,
+    key: &ThreadKey,
+) -> Result<Vec<Entry>, Error> {
+    let mut thread = Thread {
+        key: key.clone(),
+        state: State::default(),
+        epoch: 0,
+    };
     thread.catch_up(store).await
 }
 
@@ -110,8 +129,9 @@ pub(crate) async fn read_transcript(
 /// Fresh randomness for one command.
 pub(crate) fn fresh_seed(now: Timestamp) -> Result<Seed, Error> {
     let mut random = [0; 16];
-    getrandom::fill(&mut random)
-        .map_err(|error| Unavailable::new(format!("the operating system gave no randomness: {error}")))?;
+    getrandom::fill(&mut random).map_err(|error| {
+        Unavailable::new(format!("the operating system gave no randomness: {error}"))
+    })?;
     Ok(Seed::new(random, now))
 }
 
@@ -126,12 +146,22 @@ pub(crate) async fn late_outcome(
     key: &ThreadKey,
     command: &Command,
 ) -> Result<Option<Command>, Error> {
-    let Command::ActionEnded { action, attempt, outcome, past: None } = command else { return Ok(None) };
+    let Command::ActionEnded {
+        action,
+        attempt,
+        outcome,
+        past: None,
+    } = command
+    else {
+        return Ok(None);
+    };
     let journal = read_journal(store, key).await?;
-    Ok(past_action(&journal, *action).map(|past| Command::ActionEnded {
-        action: *action,
-        attempt: *attempt,
-        outcome: outcome.clone(),
-        past: Some(Box::new(past)),
-    }))
+    Ok(
+        past_action(&journal, *action).map(|past| Command::ActionEnded {
+            action: *action,
+            attempt: *attempt,
+            outcome: outcome.clone(),
+            past: Some(Box::new(past)),
+        }),
+    )
 }

@@ -38,7 +38,7 @@ pub(super) fn start(
         }
     }
     if let Some(refusal) = disproved(state, action, warrant, proof) {
-        void(draft, id, refusal);
+        void(draft, id, &refusal);
         return Ok(());
     }
     let deadline = draft.now + action.tool.timeout;
@@ -74,7 +74,7 @@ fn disproved(state: &State, action: &Action, warrant: &Warrant, proof: &Proof) -
 }
 
 /// Takes back what allowed an action, and tells a person why.
-fn void(draft: &mut Draft<'_>, id: ActionId, refusal: Refusal) {
+fn void(draft: &mut Draft<'_>, id: ActionId, refusal: &Refusal) {
     let Some(action) = draft.state.actions.get(&id) else {
         return;
     };

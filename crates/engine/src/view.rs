@@ -1,0 +1,376 @@
+//! How a thread is shown: the one object that every door prints, and its checkpoint.
+//!
+//! These are wire types. Doors translate them to their own spelling and add nothing.
+
+use holdpoint_core::{
+    Action, ActionStatus, Actor, Allowed, Ask, Cause, Digest, Effect, FramePhase, Interrupt,
+    InterruptId, InterruptKind, Message, Phase, Role, RunId, RunOutcome, State, Status, Step, Stop,
+    Subject, ThreadId, Timestamp, Transcript, default_description,
+};
+use serde::Serialize;
+use serde_json::Value;
+
+/// A thread and its current or last run.
+#[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
+pub struct RunView {
+    /// The thread.
+    pub thread_id: ThreadId,
+    /// The run.
+    pub run_id: Option<RunId>,
+    /// The agent.
+    pub agent: String,
+    /// The session.
+    pub session: String,
+    /// How it stands.
+    pub status: &'static str,
+    /// Why it waits, or why it failed.
+    pub cause: Option<String>,
+    /// Whether it is being stopped.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub cancel_requested: bool,
+    /// Why it failed, for a person to read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// What the model said last, once the run is finished.
+    pub output: Option<String>,
+    /// The conversation.
+    pub messages: Vec<Message>,
+    /// What is pending; absent when nothing is.
+    #[serde(rename = "__interrupt__", skip_serializing_if = "Vec::is_empty")]
+    pub interrupts: Vec<InterruptView>,
+}
+
+/// A pending interrupt.
+#[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
+pub struct InterruptView {
+    /// Its id.
+    pub id: InterruptId,
+    /// What kind of question it is.
+    pub kind: InterruptKind,
+    /// What is asked.
+    pub value: RequestView,
+    /// Why the run waits.
+    pub cause: Cause,
+    /// When it expires.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<Timestamp>,
+    /// The question it replaces.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub supersedes: Option<InterruptId>,
+    /// What has changed since that was asked.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub changes: Vec<String>,
+}
+
+/// What an interrupt asks.
+#[derive(Debug, Clone, Serialize)]
+pub struct RequestView {
+    /// What it is about, in order.
+    pub action_requests: Vec<ActionRequest>,
+    /// What may be said of each, in the same order.
+    pub review_configs: Vec<ReviewConfig>,
+}
+
+/// One thing an interrupt asks about.
+#[derive(Debug, Clone, Serialize)]
+pub struct ActionRequest {
+    /// What an answer may name instead of relying on order.
+    pub action_id: holdpoint_core::ActionId,
+    /// The tool.
+    pub name: String,
+    /// Its arguments.
+    pub args: Value,
+    /// What the person is told.
+    pub description: String,
+}
+
+/// What may be said of one thing that is asked about.
+#[derive(Debug, Clone, Serialize)]
+pub struct ReviewConfig {
+    /// The tool.
+    pub action_name: String,
+    /// The decisions.
+    pub allowed_decisions: Allowed,
+}
+
+impl RunView {
+    /// Shows a thread.
+    #[must_use]
+    pub fn new(state: &State, transcript: &Transcript) -> Self {
+        let status = state.status();
+        let (cause, error) = match (&status, state.run.as_ref().map(|run| &run.phase)) {
+            (Some(Status::Waiting(cause)), _) => (Some(cause.as_str().to_owned()), None),
+            (_, Some(Phase::Ended(RunOutcome::Failed { code, message }))) => {
+                (Some(code.clone()), Some(message.clone()))
+            }
+            (_, _) => (None, None),
+        };
+        let output = match status {
+            Some(Status::Finished) => transcript.last_text().map(str::to_owned),
+            _ => None,
+        };
+        Self {
+            thread_id: state.thread,
+            run_id: state.run.as_ref().map(|run| run.id),
+            agent: state.agent.clone(),
+            session: state.session.clone(),
+            status: status.as_ref().map_or("new", Status::as_str),
+            cause,
+            cancel_requested: matches!(state.stop(), Some(Stop::Cancelled)),
+            error,
+            output,
+            messages: transcript.messages(),
+            interrupts: state
+                .interrupts
+                .values()
+                .map(|interrupt| InterruptView::new(state, interrupt))
+                .collect(),
+        }
+    }
+}
+
+impl InterruptView {
+    /// Shows a pending interrupt from what is stored, never from what the model said about it.
+    #[must_use]
+    pub fn new(state: &State, interrupt: &Interrupt) -> Self {
+        let mut action_requests = Vec::with_capacity(interrupt.asks.len());
+        let mut review_configs = Vec::with_capacity(interrupt.asks.len());
+        for ask in &interrupt.asks {
+            let action = state.actions.get(&ask.action_id);
+            let (name, args) = match (&ask.subject, action) {
+                (Subject::Action { .. } | Subject::Effect { .. }, Some(action)) => {
+                    (action.tool.name.clone(), action.params.to_value())
+                }
+                (Subject::Model | Subject::Action { .. } | Subject::Effect { .. }, _) => {
+                    ("model".to_owned(), Value::Object(serde_json::Map::new()))
+                }
+            };
+            let description = describe(ask, action);
+            let allowed_decisions = ask.allowed.clone();
+            review_configs.push(ReviewConfig {
+                action_name: name.clone(),
+                allowed_decisions,
+            });
+            action_requests.push(ActionRequest {
+                action_id: ask.action_id,
+                name,
+                args,
+                description,
+            });
+        }
+        Self {
+            id: interrupt.id,
+            kind: interrupt.kind,
+            value: RequestView {
+                action_requests,
+                review_configs,
+            },
+            cause: interrupt.cause,
+            expires_at: interrupt.expires_at,
+            supersedes: interrupt.supersedes,
+            changes: interrupt.changes.clone(),
+        }
+    }
+}
+
+fn describe(ask: &Ask, action: Option<&Action>) -> String {
+    match (&ask.description, action) {
+        (Some(description), _) => description.clone(),
+        (None, Some(action)) => default_description(&action.tool.name, &action.params),
+        (None, None) => "No description available".to_owned(),
+    }
+}
+
+/// A position from which a run can go on, in the form of an engineering handbook's checkpoint.
+#[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
+pub struct Checkpoint {
+    /// The version of this form.
+    pub schema_version: u16,
+    /// The position.
+    pub checkpoint_id: String,
+    /// The run.
+    pub run_id: Option<RunId>,
+    /// When the position was reached, in RFC 3339.
+    pub created_at: String,
+    /// Whether it goes on by itself: `running`, `interrupted`, `completed`, `failed`, `cancelled`, `manual_reconcile`.
+    pub status: &'static str,
+    /// Why it is interrupted.
+    pub cause: Option<&'static str>,
+    /// What the run is at.
+    pub node: &'static str,
+    /// The step it is at: the pending action, if there is one.
+    pub current_step: Option<String>,
+    /// The plan it follows.
+    pub plan_version: u32,
+    /// The tools whose calls are settled, in order.
+    pub completed_steps: Vec<String>,
+    /// The effects that are there.
+    pub side_effects: Vec<SideEffect>,
+    /// What waits for a decision.
+    pub pending_action: Option<PendingAction>,
+    /// Effects whose outcome is not recorded.
+    pub pending_side_effects: Vec<SideEffect>,
+    /// Large results kept apart.
+    pub artifact_refs: serde_json::Map<String, Value>,
+    /// What the requester was permitted when the run began.
+    pub permissions_snapshot: Vec<String>,
+    /// Who asked for it.
+    pub requester: Option<Actor>,
+    /// What going on takes.
+    pub resume_policy: &'static str,
+    /// The chain up to here.
+    pub hash: Digest,
+}
+
+/// An effect.
+#[derive(Debug, Clone, Serialize)]
+pub struct SideEffect {
+    /// The tool.
+    pub tool: String,
+    /// The key it was made under.
+    pub idempotency_key: String,
+}
+
+/// What waits for a decision.
+#[derive(Debug, Clone, Serialize)]
+pub struct PendingAction {
+    /// The tool.
+    pub tool: String,
+    /// What would run.
+    pub params_hash: Digest,
+}
+
+impl Checkpoint {
+    /// The checkpoint at a thread's head. `created_at` is the head's time, spelt by the caller.
+    #[must_use]
+    pub fn new(state: &State, steps: &[Step], created_at: String) -> Self {
+        let asked = state
+            .interrupts
+            .values()
+            .flat_map(|interrupt| &interrupt.asks);
+        let pending = asked
+            .filter_map(|ask| state.actions.get(&ask.action_id))
+            .next();
+        let run = state.run.as_ref();
+        let (status, cause, node, resume_policy) = standing(state);
+        let effects = |step: &&Step| step.done && step.effect != Effect::Read;
+        let unsettled = |action: &&Action| {
+            action.role != Role::Compensation
+                && matches!(
+                    action.status,
+                    ActionStatus::Started { .. }
+                        | ActionStatus::Unknown { .. }
+                        | ActionStatus::InDoubt { .. }
+                        | ActionStatus::Undoing { .. }
+                )
+                && action.tool.effect != Effect::Read
+        };
+        Self {
+            schema_version: 1,
+            checkpoint_id: format!("ckpt_{}", state.version),
+            run_id: run.map(|run| run.id),
+            created_at,
+            status,
+            cause,
+            node,
+            current_step: pending.map(|action| action.tool.name.clone()),
+            plan_version: state.plan_version,
+            completed_steps: steps.iter().map(|step| step.tool.clone()).collect(),
+            side_effects: steps
+                .iter()
+                .filter(effects)
+                .map(|step| SideEffect {
+                    tool: step.tool.clone(),
+                    idempotency_key: step.key.clone(),
+                })
+                .collect(),
+            pending_action: pending.map(|action| PendingAction {
+                tool: action.tool.name.clone(),
+                params_hash: action.params_hash,
+            }),
+            pending_side_effects: state
+                .actions
+                .values()
+                .filter(unsettled)
+                .map(|action| SideEffect {
+                    tool: action.tool.name.clone(),
+                    idempotency_key: action.idempotency_key(state.thread),
+                })
+                .collect(),
+            artifact_refs: serde_json::Map::new(),
+            permissions_snapshot: run.map_or_else(Vec::new, |run| {
+                run.requester.permissions.iter().cloned().collect()
+            }),
+            requester: run.map(|run| run.requester.actor.clone()),
+            resume_policy,
+            hash: state.hash,
+        }
+    }
+}
+
+/// Status, cause, node and resume policy in the handbook's words.
+fn standing(
+    state: &State,
+) -> (
+    &'static str,
+    Option<&'static str>,
+    &'static str,
+    &'static str,
+) {
+    let goes_on = "recheck_permissions_then_continue";
+    match state.status() {
+        None => ("running", None, "start", goes_on),
+        Some(Status::Running) => ("running", None, node(state), goes_on),
+        Some(Status::Waiting(Cause::WriteUnknown)) => (
+            "manual_reconcile",
+            Some(Cause::WriteUnknown.as_str()),
+            "reconcile",
+            "manual_reconcile",
+        ),
+        Some(Status::Waiting(cause)) => match cause {
+            Cause::HumanApproval => (
+                "interrupted",
+                Some(cause.as_str()),
+                "approval_wait",
+                "after_human_approval",
+            ),
+            Cause::ModelTimeout | Cause::ToolFailure => (
+                "interrupted",
+                Some(cause.as_str()),
+                "error_wait",
+                "retry_from_step",
+            ),
+            Cause::ExternalEvent => (
+                "interrupted",
+                Some(cause.as_str()),
+                "event_wait",
+                "wait_event",
+            ),
+            Cause::RequirementChange => (
+                "interrupted",
+                Some(cause.as_str()),
+                "plan",
+                "new_plan_version",
+            ),
+            _ => ("interrupted", Some(cause.as_str()), "wait", goes_on),
+        },
+        Some(Status::Finished) => ("completed", None, "end", goes_on),
+        Some(Status::Failed) => ("failed", None, "end", goes_on),
+        Some(Status::Cancelled) => ("cancelled", None, "end", goes_on),
+        Some(_) => ("interrupted", None, "wait", goes_on),
+    }
+}
+
+fn node(state: &State) -> &'static str {
+    let frames = state
+        .active()
+        .into_iter()
+        .flat_map(|active| active.frames.values());
+    let acting = frames
+        .into_iter()
+        .any(|frame| frame.phase == FramePhase::Acting);
+    if acting { "tools" } else { "model" }
+}
