@@ -26,7 +26,6 @@ pub enum InterruptKind {
 /// Why a run waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-#[non_exhaustive]
 pub enum Cause {
     /// A person must allow an action.
     HumanApproval,

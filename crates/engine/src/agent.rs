@@ -7,7 +7,7 @@ use std::{
 
 use holdpoint_core::{Definition, Digest, Params, Payload, ToolFacts, ToolSpec, decode_definition};
 use holdpoint_models::Model;
-use holdpoint_store::{CellChange, SharedStore, Space};
+use holdpoint_store::{CellChange, CellThen, SharedStore, Space};
 use holdpoint_tools::{Registry, Tool, Watchdog, instantiate};
 use jsonschema::Validator;
 
@@ -143,6 +143,29 @@ impl Kit {
     }
 }
 
+/// Which definition of an agent is the current one.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Current {
+    digest: Digest,
+    version: u64,
+}
+
+impl Current {
+    pub(crate) const fn digest(self) -> Digest {
+        self.digest
+    }
+
+    /// Makes an append depend on this still being so.
+    pub(crate) fn unchanged(self, agent: &str) -> CellChange {
+        CellChange {
+            space: Space::Definition,
+            key: agent.to_owned(),
+            expect: self.version,
+            then: CellThen::Keep,
+        }
+    }
+}
+
 /// The definitions that this process has made ready.
 #[derive(Debug)]
 pub(crate) struct Agents {
@@ -208,7 +231,7 @@ impl Agents {
                 space: Space::Definition,
                 key: name.clone(),
                 expect,
-                value: Some(value),
+                then: CellThen::Set(value),
             };
             match store.set_cell(tenant, change).await {
                 Ok(_) => return Ok(agent),
@@ -238,13 +261,13 @@ impl Agents {
         Ok(self.keep(Agent::new(decode_definition(&payload)?, digest, &self.kit)?))
     }
 
-    /// The digest of an agent's current definition.
+    /// An agent's current definition: its digest, and the version of the cell that says so.
     pub(crate) async fn current(
         &self,
         store: &SharedStore,
         tenant: &str,
         agent: &str,
-    ) -> Result<Option<Digest>, Error> {
+    ) -> Result<Option<Current>, Error> {
         let Some(cell) = store.cell(tenant, Space::Definition, agent).await? else {
             return Ok(None);
         };
@@ -253,6 +276,9 @@ impl Agents {
             agent: agent.to_owned(),
             reason: format!("its current digest `{text}` cannot be read"),
         })?;
-        Ok(Some(digest))
+        Ok(Some(Current {
+            digest,
+            version: cell.version,
+        }))
     }
 }

@@ -11,8 +11,8 @@ use std::{
 };
 
 use holdpoint_core::{
-    ActionId, Batch, Command, Context, Digest, Entry, FramePath, Outcome, Principal, Refusal,
-    RestatedCall, Timestamp, Transcript, Work, next,
+    ActionId, Batch, Command, Context, Entry, FramePath, Outcome, Principal, Refusal, Timestamp,
+    Transcript, Work, next,
 };
 use holdpoint_store::{AppendError, Epoch, Fence, LeaseAfter, LeaseError};
 use tokio::{
@@ -21,10 +21,10 @@ use tokio::{
 };
 
 use crate::{
-    Agent, Engine, Error,
+    Engine, Error,
+    agent::Current,
     error::{from_append, from_lease},
     flight::{Flight, Landing},
-    judge,
     thread::{Refused, Thread, engine_principal, fresh_seed, late_outcome, read_transcript},
 };
 
@@ -56,6 +56,8 @@ pub struct Driver {
     flights: JoinSet<Landing>,
     aloft: HashMap<Flight, AbortHandle>,
     by_task: HashMap<Id, Flight>,
+    /// The agent's current definition, if something that this round starts was compared with it.
+    current: Option<Current>,
     /// When work that cannot go on yet can.
     wake_at: Option<Timestamp>,
 }
@@ -99,6 +101,7 @@ impl Driver {
             flights: JoinSet::new(),
             aloft: HashMap::new(),
             by_task: HashMap::new(),
+            current: None,
             wake_at: None,
         }
     }
@@ -159,6 +162,7 @@ impl Driver {
     async fn round(&mut self) -> Result<Round, Error> {
         loop {
             let mut batch = Batch::new(self.thread.state.clone());
+            self.current = None;
             self.decide_orders(&mut batch).await?;
             let started = self.decide_starts(&mut batch).await?;
             let idle = next(batch.state()).is_empty();
@@ -186,9 +190,11 @@ impl Driver {
             };
             // Counted from before the commit, so that we never believe to hold it longer than the store does.
             let until = Instant::now() + Duration::from(self.engine.options().lease);
+            let unchanged = |current: Current| current.unchanged(&self.thread.state.agent);
+            let cells = self.current.map(unchanged).into_iter().collect();
             match self
                 .thread
-                .append(self.engine.store(), batch, fence, lease)
+                .append(self.engine.store(), batch, cells, fence, lease)
                 .await
             {
                 Ok(entries) => {
@@ -207,7 +213,11 @@ impl Driver {
                     self.launch(&started).await?;
                     return Ok(Round::Committed);
                 }
-                Err(Refused::Append(AppendError::Conflict { .. })) => self.look_again().await?,
+                Err(Refused::Append(
+                    AppendError::Conflict { .. } | AppendError::CellConflict { .. },
+                )) => {
+                    self.look_again().await?;
+                }
                 Err(Refused::Append(AppendError::Fenced { .. })) => {
                     return self.hand_over().await.map(Round::Exit);
                 }
@@ -263,8 +273,7 @@ impl Driver {
             let mut command = None;
             for work in next(batch.state()) {
                 let flight = Flight::of(&work);
-                let ours =
-                    |flight: &Flight| self.aloft.contains_key(flight) || started.contains(flight);
+                let ours = self.aloft.contains_key(&flight) || started.contains(&flight);
                 let found = match work {
                     Work::CallModel { frame, not_before } if due(not_before.unwrap_or_default()) => {
                         Some(Command::StartModel {
@@ -272,14 +281,14 @@ impl Driver {
                             epoch: self.next_epoch(),
                         })
                     }
-                    Work::AwaitModel { frame, attempt } if !ours(&flight) => {
+                    Work::AwaitModel { frame, attempt } if !ours => {
                         Some(Command::ModelLost { frame, attempt })
                     }
                     Work::Start { action, not_before } if due(not_before.unwrap_or_default()) => {
                         self.start_command(batch, action).await?
                     }
                     // Wrong on purpose: a call found as started is repeated as if nothing had been recorded.
-                    Work::Settle { .. } if !ours(&flight) && cfg!(feature = "weak-no-started") => {
+                    Work::Settle { .. } if !ours && cfg!(feature = "weak-no-started") => {
                         started.insert(flight);
                         None
                     }
@@ -287,10 +296,8 @@ impl Driver {
                         action,
                         attempt,
                         at,
-                    } if !ours(&flight) && due(at) => {
-                        Some(Command::ActionOrphaned { action, attempt })
-                    }
-                    Work::LookUp { not_before, .. } if !ours(&flight) && due(not_before) => {
+                    } if !ours && due(at) => Some(Command::ActionOrphaned { action, attempt }),
+                    Work::LookUp { not_before, .. } if !ours && due(not_before) => {
                         started.insert(flight);
                         None
                     }
@@ -337,22 +344,31 @@ impl Driver {
     }
 
     /// Proves at the last moment that an action would run what was allowed; or asks again, where its tool has changed.
-    async fn start_command(&self, batch: &Batch, id: ActionId) -> Result<Option<Command>, Error> {
+    async fn start_command(
+        &mut self,
+        batch: &Batch,
+        id: ActionId,
+    ) -> Result<Option<Command>, Error> {
         let Some(action) = batch.state().actions.get(&id) else {
             return Ok(None);
         };
         // What was started once goes on as what it was.
-        if action.attempts == 0
-            && let Some((definition, call)) = self
-                .engine
-                .drift(&self.thread.key, batch.state(), action)
-                .await?
-        {
-            return Ok(Some(Command::Restate {
-                definition,
-                interrupt: None,
-                calls: vec![call],
-            }));
+        if action.attempts == 0 {
+            if self.current.is_none() {
+                self.current = self
+                    .engine
+                    .current(&self.thread.key, &batch.state().agent)
+                    .await?;
+            }
+            if let Some(current) = self.current
+                && let Some(call) = self.engine.drift(&self.thread.key, action, current).await?
+            {
+                return Ok(Some(Command::Restate {
+                    definition: current.digest(),
+                    interrupt: None,
+                    calls: vec![call],
+                }));
+            }
         }
         let agent = self
             .engine
@@ -671,26 +687,5 @@ fn starts(command: &Command, work: &Work) -> bool {
             },
         ) => action == started,
         (_, _) => false,
-    }
-}
-
-impl Engine {
-    /// What the current definition changes for an action, with its digest; `None` if nothing that matters.
-    pub(crate) async fn drift(
-        &self,
-        key: &holdpoint_store::ThreadKey,
-        state: &holdpoint_core::State,
-        action: &holdpoint_core::Action,
-    ) -> Result<Option<(Digest, RestatedCall)>, Error> {
-        let current = match self
-            .agents()
-            .current(self.store(), &key.tenant, &state.agent)
-            .await?
-        {
-            Some(digest) if digest != action.definition => self.agent(&key.tenant, digest).await?,
-            Some(_) | None => return Ok(None),
-        };
-        let pinned: Arc<Agent> = self.agent(&key.tenant, action.definition).await?;
-        Ok(judge::drift(action, &pinned, &current).map(|call| (current.digest, call)))
     }
 }

@@ -7,9 +7,9 @@ use std::{
 };
 
 use holdpoint_core::{
-    Answer, Batch, Command, Context, Decision, Definition, Digest, Entry, Index, InterruptId,
-    Principal, Refusal, RunId, Span, State, Subject, ThreadId, closing, decide, decode_records,
-    next,
+    Action, Answer, Batch, Command, Context, Decision, Definition, Digest, Entry, Index,
+    InterruptId, Principal, Refusal, RestatedCall, RunId, Span, State, Subject, ThreadId, closing,
+    decide, decode_records, next,
 };
 use holdpoint_models::Delta;
 use holdpoint_store::{
@@ -19,9 +19,10 @@ use tokio::sync::Notify;
 
 use crate::{
     Agent, Error, Kit,
-    agent::Agents,
+    agent::{Agents, Current},
     driver::{Driver, Exit, Order, is_report},
     error::{from_append, from_lease},
+    judge,
     thread::{
         Refused, Thread, engine_principal, fresh_seed, late_outcome, read_journal, read_transcript,
     },
@@ -124,10 +125,6 @@ impl Engine {
 
     pub(crate) fn options(&self) -> &Options {
         &self.0.options
-    }
-
-    pub(crate) fn agents(&self) -> &Agents {
-        &self.0.agents
     }
 
     pub(crate) async fn agent(&self, tenant: &str, digest: Digest) -> Result<Arc<Agent>, Error> {
@@ -312,27 +309,52 @@ impl Engine {
         let Ok(assigned) = interrupt.assign(answer) else {
             return Ok(None);
         };
+        let Some(current) = self.current(&thread.key, &thread.state.agent).await? else {
+            return Ok(None);
+        };
         let mut calls = Vec::new();
-        let mut definition = None;
         for (ask, decision) in assigned {
             let runs = matches!(decision, Decision::Approve | Decision::Edit { .. });
             let Some(action) = thread.state.actions.get(&ask.action_id) else {
                 continue;
             };
-            if runs
-                && matches!(ask.subject, Subject::Action { .. })
-                && let Some((current, call)) =
-                    self.drift(&thread.key, &thread.state, action).await?
-            {
-                definition = Some(current);
-                calls.push(call);
+            if runs && matches!(ask.subject, Subject::Action { .. }) {
+                calls.extend(self.drift(&thread.key, action, current).await?);
             }
         }
-        Ok(definition.map(|definition| Command::Restate {
+        let definition = current.digest();
+        Ok((!calls.is_empty()).then_some(Command::Restate {
             definition,
             interrupt: Some(id),
             calls,
         }))
+    }
+
+    /// Which definition of an agent is the current one.
+    pub(crate) async fn current(
+        &self,
+        key: &ThreadKey,
+        agent: &str,
+    ) -> Result<Option<Current>, Error> {
+        self.0
+            .agents
+            .current(&self.0.store, &key.tenant, agent)
+            .await
+    }
+
+    /// What the current definition changes for an action; `None` if nothing that matters.
+    pub(crate) async fn drift(
+        &self,
+        key: &ThreadKey,
+        action: &Action,
+        current: Current,
+    ) -> Result<Option<RestatedCall>, Error> {
+        if current.digest() == action.definition {
+            return Ok(None);
+        }
+        let pinned = self.agent(&key.tenant, action.definition).await?;
+        let current = self.agent(&key.tenant, current.digest()).await?;
+        Ok(judge::drift(action, &pinned, &current))
     }
 
     /// Adds to a refusal who decided before, which only the journal knows.
@@ -470,7 +492,13 @@ impl Engine {
                 return Ok(thread.state);
             }
             match thread
-                .append(&self.0.store, batch, Fence::Open, LeaseAfter::Keep)
+                .append(
+                    &self.0.store,
+                    batch,
+                    Vec::new(),
+                    Fence::Open,
+                    LeaseAfter::Keep,
+                )
                 .await
             {
                 Ok(entries) => {

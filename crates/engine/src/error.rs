@@ -75,19 +75,24 @@ impl Error {
     }
 }
 
-/// Turns what an append or a lease can say, once conflicts and fences have been dealt with.
+/// What an append can say once conflicts and fences have been dealt with.
 pub(crate) fn from_append(error: AppendError) -> Error {
-    match error {
-        AppendError::Unavailable(error) => error.into(),
-        AppendError::CannotDrive(reason) => Error::CannotDrive(reason),
-        other => Unavailable::new(other.to_string()).into(),
+    if let AppendError::CannotDrive(reason) = error {
+        return Error::CannotDrive(reason);
     }
+    if let AppendError::Unavailable(error) = error {
+        return error.into();
+    }
+    Unavailable::new(error.to_string()).into()
 }
 
+/// What a lease can say once conflicts and fences have been dealt with.
 pub(crate) fn from_lease(error: LeaseError) -> Error {
-    match error {
-        LeaseError::Unavailable(error) => error.into(),
-        LeaseError::CannotDrive(reason) => Error::CannotDrive(reason),
-        other => Unavailable::new(other.to_string()).into(),
+    if let LeaseError::CannotDrive(reason) = error {
+        return Error::CannotDrive(reason);
     }
+    if let LeaseError::Unavailable(error) = error {
+        return error.into();
+    }
+    Unavailable::new(error.to_string()).into()
 }

@@ -143,17 +143,15 @@ pub(crate) async fn call_model(
 
 fn trouble(failure: &Failure) -> ModelTrouble {
     let error = failure.to_string();
-    match failure {
-        Failure::Rejected { .. } => ModelTrouble::Lasting { error },
-        Failure::RateLimited { retry_after, .. } => ModelTrouble::Passing {
-            error,
-            retry_after: *retry_after,
-        },
-        _ => ModelTrouble::Passing {
-            error,
-            retry_after: None,
-        },
+    if let Failure::Rejected { .. } = failure {
+        return ModelTrouble::Lasting { error };
     }
+    let retry_after = if let Failure::RateLimited { retry_after, .. } = failure {
+        *retry_after
+    } else {
+        None
+    };
+    ModelTrouble::Passing { error, retry_after }
 }
 
 /// Makes one call, whose *started* record is committed.
@@ -206,9 +204,10 @@ async fn outcome_of(agent: &Agent, action: &Action, key: &str, now: Timestamp) -
         remaining,
     };
     let made = async {
-        match action.role {
-            Role::Compensation => tool.compensate(call).await,
-            _ => tool.call(call).await,
+        if action.role == Role::Compensation {
+            tool.compensate(call).await
+        } else {
+            tool.call(call).await
         }
     };
     let timed = tokio::time::timeout(remaining + GRACE, made);

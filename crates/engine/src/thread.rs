@@ -5,8 +5,8 @@ use holdpoint_core::{
     decode_head, decode_records, fold, past_action,
 };
 use holdpoint_store::{
-    Append, AppendError, Appended, Epoch, Fence, Head, LeaseAfter, SharedStore, ThreadKey,
-    Unavailable,
+    Append, AppendError, Appended, CellChange, Epoch, Fence, Head, LeaseAfter, SharedStore,
+    ThreadKey, Unavailable,
 };
 
 use crate::Error;
@@ -68,6 +68,7 @@ impl Thread {
         &mut self,
         store: &SharedStore,
         batch: Batch,
+        cells: Vec<CellChange>,
         fence: Fence,
         lease: LeaseAfter,
     ) -> Result<Vec<Entry>, Refused> {
@@ -81,7 +82,7 @@ impl Thread {
             records: sealed.records,
             head: sealed.head,
             index: sealed.index,
-            cells: Vec::new(),
+            cells,
             lease,
         };
         let Appended { epoch, .. } = store.append(append).await.map_err(Refused::Append)?;

@@ -321,47 +321,33 @@ fn standing(
     &'static str,
 ) {
     let goes_on = "recheck_permissions_then_continue";
-    match state.status() {
-        None => ("running", None, "start", goes_on),
-        Some(Status::Running) => ("running", None, node(state), goes_on),
-        Some(Status::Waiting(Cause::WriteUnknown)) => (
-            "manual_reconcile",
-            Some(Cause::WriteUnknown.as_str()),
-            "reconcile",
-            "manual_reconcile",
-        ),
-        Some(Status::Waiting(cause)) => match cause {
-            Cause::HumanApproval => (
-                "interrupted",
-                Some(cause.as_str()),
-                "approval_wait",
-                "after_human_approval",
-            ),
-            Cause::ModelTimeout | Cause::ToolFailure => (
-                "interrupted",
-                Some(cause.as_str()),
-                "error_wait",
-                "retry_from_step",
-            ),
-            Cause::ExternalEvent => (
-                "interrupted",
-                Some(cause.as_str()),
-                "event_wait",
-                "wait_event",
-            ),
-            Cause::RequirementChange => (
-                "interrupted",
-                Some(cause.as_str()),
-                "plan",
-                "new_plan_version",
-            ),
-            _ => ("interrupted", Some(cause.as_str()), "wait", goes_on),
-        },
-        Some(Status::Finished) => ("completed", None, "end", goes_on),
-        Some(Status::Failed) => ("failed", None, "end", goes_on),
-        Some(Status::Cancelled) => ("cancelled", None, "end", goes_on),
-        Some(_) => ("interrupted", None, "wait", goes_on),
+    match state.run.as_ref().map(|run| &run.phase) {
+        None => return ("running", None, "start", goes_on),
+        Some(Phase::Ended(RunOutcome::Finished)) => return ("completed", None, "end", goes_on),
+        Some(Phase::Ended(RunOutcome::Cancelled)) => return ("cancelled", None, "end", goes_on),
+        Some(Phase::Ended(_)) => return ("failed", None, "end", goes_on),
+        Some(Phase::Active(_)) => {}
     }
+    let Some(Status::Waiting(cause)) = state.status() else {
+        return ("running", None, node(state), goes_on);
+    };
+    let (status, node, policy) = match cause {
+        Cause::WriteUnknown => ("manual_reconcile", "reconcile", "manual_reconcile"),
+        Cause::HumanApproval => ("interrupted", "approval_wait", "after_human_approval"),
+        Cause::ModelTimeout | Cause::ToolFailure => {
+            ("interrupted", "error_wait", "retry_from_step")
+        }
+        Cause::ExternalEvent => ("interrupted", "event_wait", "wait_event"),
+        Cause::RequirementChange => ("interrupted", "plan", "new_plan_version"),
+        Cause::HumanInput
+        | Cause::Review
+        | Cause::Breakpoint
+        | Cause::UserPause
+        | Cause::RateLimit
+        | Cause::BudgetExhausted
+        | Cause::SystemRestart => ("interrupted", "wait", goes_on),
+    };
+    (status, Some(cause.as_str()), node, policy)
 }
 
 fn node(state: &State) -> &'static str {

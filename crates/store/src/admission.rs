@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 
 use holdpoint_core::{OwnerId, Span, Timestamp};
 
-use crate::{Append, AppendError, CellChange, Epoch, Fence, Holder, Lease, LeaseAfter, LeaseError};
+use crate::{
+    Append, AppendError, CellChange, CellThen, Epoch, Fence, Holder, Lease, LeaseAfter, LeaseError,
+};
 
 /// A lease as a backend keeps it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -226,11 +228,14 @@ pub(crate) struct Slot {
     pub(crate) has_value: bool,
 }
 
-/// The next version of a cell, or why it may not change.
+/// The version that a cell has then, or why it may not change.
 pub(crate) fn admit_cell(change: &CellChange, slot: Slot) -> Result<u64, AppendError> {
     let visible = if slot.has_value { slot.version } else { 0 };
     if change.expect == visible {
-        Ok(slot.version + 1)
+        Ok(match change.then {
+            CellThen::Set(_) | CellThen::Remove => slot.version + 1,
+            CellThen::Keep => visible,
+        })
     } else {
         Err(AppendError::CellConflict {
             key: change.key.clone(),

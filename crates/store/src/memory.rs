@@ -13,8 +13,8 @@ use holdpoint_core::{
 use tokio::sync::watch;
 
 use crate::{
-    Append, AppendError, Appended, Cell, CellChange, Epoch, Head, Holder, LeaseError, Options,
-    Scan, Space, Store, ThreadKey, Unavailable,
+    Append, AppendError, Appended, Cell, CellChange, CellThen, Epoch, Head, Holder, LeaseError,
+    Options, Scan, Space, Store, ThreadKey, Unavailable,
     admission::{self, Census, Slot, Standing, Tenure},
 };
 
@@ -173,7 +173,11 @@ impl State {
 
     fn write_cell(&mut self, tenant: &Arc<str>, change: CellChange, version: u64) {
         let key = (Arc::clone(tenant), change.space, change.key);
-        let value = change.value;
+        let value = match change.then {
+            CellThen::Set(value) => Some(value),
+            CellThen::Remove => None,
+            CellThen::Keep => return,
+        };
         self.cells.insert(key, Written { version, value });
     }
 

@@ -100,8 +100,19 @@ pub struct CellChange {
     pub key: String,
     /// The version it must have; 0 = it must not exist.
     pub expect: u64,
-    /// The new value; `None` removes the cell.
-    pub value: Option<Vec<u8>>,
+    /// What becomes of it.
+    pub then: CellThen,
+}
+
+/// What becomes of a cell that has the expected version.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CellThen {
+    /// It gets this value.
+    Set(Vec<u8>),
+    /// It is removed.
+    Remove,
+    /// It stays as it is: the append only depends on it.
+    Keep,
 }
 
 /// What the cells of the compare-and-set table are for.

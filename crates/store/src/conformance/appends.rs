@@ -5,7 +5,9 @@ use std::sync::Arc;
 use holdpoint_core::{Codec, Digest, Payload, Record, ThreadId};
 
 use super::world::{World, append, everything, head, key, record, runnable};
-use crate::{Append, AppendError, Appended, Cell, CellChange, Head, LeaseAfter, Space, ThreadKey};
+use crate::{
+    Append, AppendError, Appended, Cell, CellChange, CellThen, Head, LeaseAfter, Space, ThreadKey,
+};
 
 /// A thread that was never written is absent, not empty.
 pub async fn an_absent_thread_has_no_head_and_no_records(World { here, .. }: World) {
@@ -145,7 +147,7 @@ pub async fn a_stale_version_is_refused_and_nothing_changes(World { here, there,
             space: Space::Grant,
             key: "g".into(),
             expect: 0,
-            value: Some(vec![1]),
+            then: CellThen::Set(vec![1]),
         }],
         ..append(&key, 2)
     };
@@ -190,7 +192,7 @@ pub async fn a_malformed_append_is_refused_and_nothing_changes(World { here, .. 
         space: Space::Grant,
         key: "g".into(),
         expect: 0,
-        value: None,
+        then: CellThen::Remove,
     };
     let malformed = [
         (
@@ -408,7 +410,7 @@ pub async fn a_changed_cell_refuses_the_append_and_nothing_changes(World { here,
         space: Space::Grant,
         key: name.to_owned(),
         expect,
-        value: Some(vec![9]),
+        then: CellThen::Set(vec![9]),
     };
     assert_eq!(here.set_cell("acme", change("taken", 0)).await, Ok(1));
     let refused = Append {
@@ -426,6 +428,38 @@ pub async fn a_changed_cell_refuses_the_append_and_nothing_changes(World { here,
     assert_eq!(here.cell("acme", Space::Grant, "free").await, Ok(None));
 }
 
+/// An append may depend on a cell without changing it.
+pub async fn an_append_may_depend_on_a_cell(World { here, there, .. }: World) {
+    let key = key("s");
+    let change = |expect, then| CellChange {
+        space: Space::Definition,
+        key: "agent".to_owned(),
+        expect,
+        then,
+    };
+    let set = |byte| CellThen::Set(vec![byte]);
+    assert_eq!(here.set_cell("acme", change(0, set(1))).await, Ok(1));
+    let depends_on = |version| Append {
+        cells: vec![change(version, CellThen::Keep)],
+        ..append(&key, 0)
+    };
+    assert_eq!(here.set_cell("acme", change(1, set(2))).await, Ok(2));
+    let conflict = AppendError::CellConflict {
+        key: "agent".to_owned(),
+    };
+    assert_eq!(there.append(depends_on(1)).await, Err(conflict));
+    assert_eq!(everything(&*here, &key).await, (None, vec![], vec![]));
+    assert!(there.append(depends_on(2)).await.is_ok());
+    let unchanged = Some(Cell {
+        version: 2,
+        value: vec![2],
+    });
+    assert_eq!(
+        here.cell("acme", Space::Definition, "agent").await,
+        Ok(unchanged)
+    );
+}
+
 /// Cells that are as expected change with the append.
 pub async fn an_append_changes_its_cells(World { here, there, .. }: World) {
     let key = key("s");
@@ -433,7 +467,7 @@ pub async fn an_append_changes_its_cells(World { here, there, .. }: World) {
         space: Space::Grant,
         key: name.to_owned(),
         expect,
-        value: value.map(|byte| vec![byte]),
+        then: value.map_or(CellThen::Remove, |byte| CellThen::Set(vec![byte])),
     };
     assert_eq!(
         here.set_cell("acme", change("old", 0, Some(1))).await,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use holdpoint_core::{Digest, Payload};
 
 use super::world::World;
-use crate::{AppendError, Cell, CellChange, Space};
+use crate::{AppendError, Cell, CellChange, CellThen, Space};
 
 /// What is kept under a digest never changes.
 pub async fn a_blob_is_kept_once_and_for_its_tenant_only(World { here, there, .. }: World) {
@@ -28,7 +28,9 @@ fn change(key: &str, expect: u64, value: Option<&str>) -> CellChange {
         space: Space::Definition,
         key: key.to_owned(),
         expect,
-        value: value.map(|text| text.as_bytes().to_vec()),
+        then: value.map_or(CellThen::Remove, |text| {
+            CellThen::Set(text.as_bytes().to_vec())
+        }),
     }
 }
 

@@ -38,6 +38,7 @@ promises! { $
         records_are_read_after_a_point_and_up_to_a_limit,
         one_thread_id_in_two_tenants_is_two_threads,
         a_changed_cell_refuses_the_append_and_nothing_changes,
+        an_append_may_depend_on_a_cell,
         an_append_changes_its_cells,
     ;
     leases:

@@ -10,7 +10,7 @@ use super::{
     writer::{Desk, Verdict, Write},
 };
 use crate::{
-    Append, AppendError, Appended, CellChange, ThreadKey, Unavailable,
+    Append, AppendError, Appended, CellChange, CellThen, ThreadKey, Unavailable,
     admission::{self, Slot, Standing, Tenure},
 };
 
@@ -165,6 +165,11 @@ fn write_cell(
     change: &CellChange,
     version: u64,
 ) -> rusqlite::Result<()> {
+    let value = match &change.then {
+        CellThen::Set(value) => Some(value),
+        CellThen::Remove => None,
+        CellThen::Keep => return Ok(()),
+    };
     tx.prepare_cached(
         "INSERT INTO cells (tenant, space, key, version, value) VALUES (?1, ?2, ?3, ?4, ?5)
          ON CONFLICT DO UPDATE SET version = excluded.version, value = excluded.value",
@@ -174,7 +179,7 @@ fn write_cell(
         change.space.number(),
         &change.key,
         int(version),
-        &change.value,
+        value,
     ))?;
     Ok(())
 }

@@ -6,7 +6,8 @@ use holdpoint_core::{
     Codec, Digest, Index, IndexChange, IndexRow, Payload, Record, Span, ThreadId, Timestamp,
 };
 use holdpoint_store::{
-    Append, Cell, CellChange, Fence, Head, Holder, Lease, LeaseAfter, Scan, Space, Store, ThreadKey,
+    Append, Cell, CellChange, CellThen, Fence, Head, Holder, Lease, LeaseAfter, Scan, Space, Store,
+    ThreadKey,
 };
 
 /// When everything in it happened.
@@ -60,7 +61,9 @@ fn cell(key: &str, expect: u64, value: Option<&str>) -> CellChange {
         space: Space::Definition,
         key: key.to_owned(),
         expect,
-        value: value.map(|text| text.as_bytes().to_vec()),
+        then: value.map_or(CellThen::Remove, |text| {
+            CellThen::Set(text.as_bytes().to_vec())
+        }),
     }
 }
 

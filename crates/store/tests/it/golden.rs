@@ -30,7 +30,7 @@ async fn a_database_of_format_1_is_read_whole() {
         space: Space::Definition,
         key: "removed".to_owned(),
         expect: 0,
-        value: Some(vec![]),
+        then: holdpoint_store::CellThen::Set(vec![]),
     };
     assert_eq!(store.set_cell("acme", change).await, Ok(3));
 }
