@@ -1,0 +1,123 @@
+//! All runs of a tenant at a glance.
+
+use std::collections::HashMap;
+
+use holdpoint_core::{Event, Phase, RunId, RunOutcome, State, Status, ThreadId, Timestamp};
+use holdpoint_store::ThreadKey;
+
+use crate::{Engine, Error};
+
+/// A run in a line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RunSummary {
+    /// The run.
+    pub run_id: RunId,
+    /// The thread it belongs to.
+    pub thread_id: ThreadId,
+    /// The agent.
+    pub agent: String,
+    /// The session.
+    pub session: String,
+    /// How it stands.
+    pub status: &'static str,
+    /// Why it waits, or why it failed.
+    pub cause: Option<String>,
+    /// When it began.
+    pub started_at: Timestamp,
+}
+
+impl Engine {
+    /// The runs of a tenant, oldest first.
+    ///
+    /// # Errors
+    ///
+    /// The store fails, or what it holds cannot be read.
+    pub async fn summaries(&self, tenant: &str) -> Result<Vec<RunSummary>, Error> {
+        let mut threads: HashMap<ThreadKey, State> = HashMap::new();
+        // Heads know only their last run; the earlier ones of the same thread are read from its journal, once.
+        let mut earlier: HashMap<RunId, RunSummary> = HashMap::new();
+        let mut summaries = Vec::new();
+        for (run, key) in self.runs(tenant).await? {
+            if !threads.contains_key(&key) {
+                let Some(state) = self.state(&key).await? else {
+                    continue;
+                };
+                threads.insert(key.clone(), state);
+            }
+            let Some(state) = threads.get(&key) else {
+                continue;
+            };
+            if let Some(summary) = RunSummary::of_head(state).filter(|last| last.run_id == run) {
+                summaries.push(summary);
+                continue;
+            }
+            if !earlier.contains_key(&run) {
+                self.past_runs(&key, state, &mut earlier).await?;
+            }
+            summaries.extend(earlier.remove(&run));
+        }
+        Ok(summaries)
+    }
+
+    async fn past_runs(
+        &self,
+        key: &ThreadKey,
+        state: &State,
+        found: &mut HashMap<RunId, RunSummary>,
+    ) -> Result<(), Error> {
+        let mut current = None;
+        for entry in self.journal(key).await? {
+            match entry.event {
+                Event::RunStarted { run, .. } => current = Some((run, entry.header.at)),
+                Event::RunEnded { outcome } => {
+                    if let Some((run_id, started_at)) = current.take() {
+                        let (status, cause) = ended(&outcome);
+                        let summary = RunSummary {
+                            run_id,
+                            thread_id: state.thread,
+                            agent: state.agent.clone(),
+                            session: state.session.clone(),
+                            status,
+                            cause,
+                            started_at,
+                        };
+                        found.insert(run_id, summary);
+                    }
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+impl RunSummary {
+    fn of_head(state: &State) -> Option<Self> {
+        let run = state.run.as_ref()?;
+        let status = state.status()?;
+        let cause = match (&status, &run.phase) {
+            (Status::Waiting(cause), _) => Some(cause.as_str().to_owned()),
+            (_, Phase::Ended(outcome)) => ended(outcome).1,
+            (_, Phase::Active(_)) => None,
+        };
+        Some(Self {
+            run_id: run.id,
+            thread_id: state.thread,
+            agent: state.agent.clone(),
+            session: state.session.clone(),
+            status: status.as_str(),
+            cause,
+            started_at: run.started_at,
+        })
+    }
+}
+
+fn ended(outcome: &RunOutcome) -> (&'static str, Option<String>) {
+    match outcome {
+        RunOutcome::Finished => (Status::Finished.as_str(), None),
+        RunOutcome::Failed { code, .. } => (Status::Failed.as_str(), Some(code.clone())),
+        RunOutcome::Cancelled => (Status::Cancelled.as_str(), None),
+        _ => ("ended", None),
+    }
+}

@@ -1,0 +1,297 @@
+//! An engine on a store of its own, a model that is a function, and tools that count.
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicU32, Ordering},
+    },
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use holdpoint_core::{
+    Allowed, Answer, Decision, DecisionKind, DefaultRule, Definition, Effect, FORMAT, Gate, Hooks,
+    InterruptId, InterruptMode, Limits, Lookup, Message, Outcome, Params, Policy, Principal,
+    Runner, Span, State, ThreadId, ToolCall, ToolSpec,
+};
+use holdpoint_engine::{Agent, Engine, Error, Kit, Options, RunView};
+use holdpoint_models::{Delta, Failure, Model, Reply, Request, Usage};
+use holdpoint_store::{SharedStore, SqliteStore, ThreadKey};
+use holdpoint_tools::{Call, Registry, Tool, Watchdog};
+use tempfile::TempDir;
+
+/// What the model does in a turn, given the conversation and the attempt.
+pub(crate) type Script = fn(&[Message], u32) -> Result<Reply, Failure>;
+
+#[derive(Debug)]
+pub(crate) struct Scripted(pub(crate) Script);
+
+#[async_trait]
+impl Model for Scripted {
+    async fn turn(
+        &self,
+        request: Request<'_>,
+        deltas: &mut (dyn FnMut(Delta) + Send),
+    ) -> Result<Reply, Failure> {
+        let reply = (self.0)(request.messages, request.attempt)?;
+        deltas(Delta::Text(reply.text.clone()));
+        Ok(reply)
+    }
+}
+
+pub(crate) fn says(text: &str) -> Result<Reply, Failure> {
+    Ok(Reply {
+        text: text.to_owned(),
+        calls: vec![],
+        usage: Usage::default(),
+    })
+}
+
+pub(crate) fn calls(calls: &[(&str, &str)]) -> Result<Reply, Failure> {
+    let call = |(at, (name, arguments)): (usize, &(&str, &str))| ToolCall {
+        id: format!("c{}", at + 1),
+        name: (*name).to_owned(),
+        arguments: (*arguments).to_owned(),
+    };
+    Ok(Reply {
+        text: String::new(),
+        calls: calls.iter().enumerate().map(call).collect(),
+        usage: Usage::default(),
+    })
+}
+
+/// The results that the model has since the last user message.
+pub(crate) fn results(messages: &[Message]) -> Vec<String> {
+    let mut results = Vec::new();
+    for message in messages {
+        match message {
+            Message::User { .. } => results.clear(),
+            Message::Tool { content, .. } => results.push(content.clone()),
+            _ => {}
+        }
+    }
+    results
+}
+
+/// A tool that counts its calls by key and does what it is told.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Counter {
+    pub(crate) calls: Arc<Mutex<Vec<(String, String)>>>,
+    pub(crate) outcomes: Arc<Mutex<VecDeque<Outcome>>>,
+    pub(crate) lookups: Arc<Mutex<VecDeque<Lookup>>>,
+    pub(crate) undone: Arc<AtomicU32>,
+    /// How long a call takes, before its effect.
+    pub(crate) takes: Duration,
+}
+
+impl Counter {
+    pub(crate) fn count(&self) -> usize {
+        self.calls.lock().unwrap().len()
+    }
+
+    pub(crate) fn keys(&self) -> Vec<String> {
+        self.calls
+            .lock()
+            .unwrap()
+            .iter()
+            .map(|(key, _)| key.clone())
+            .collect()
+    }
+
+    pub(crate) fn args(&self) -> Vec<String> {
+        self.calls
+            .lock()
+            .unwrap()
+            .iter()
+            .map(|(_, args)| args.clone())
+            .collect()
+    }
+}
+
+#[async_trait]
+impl Tool for Counter {
+    async fn call(&self, call: Call<'_>) -> Outcome {
+        tokio::time::sleep(self.takes).await;
+        self.calls
+            .lock()
+            .unwrap()
+            .push((call.key.to_owned(), call.args.canonical().to_owned()));
+        let told = self.outcomes.lock().unwrap().pop_front();
+        told.unwrap_or_else(|| Outcome::Done {
+            content: format!("{} done", call.tool),
+        })
+    }
+
+    async fn lookup(&self, _call: Call<'_>) -> Lookup {
+        let told = self.lookups.lock().unwrap().pop_front();
+        told.unwrap_or(Lookup::Unknown {
+            reason: "not told".to_owned(),
+        })
+    }
+
+    async fn compensate(&self, _call: Call<'_>) -> Outcome {
+        self.undone.fetch_add(1, Ordering::SeqCst);
+        Outcome::Done {
+            content: "undone".to_owned(),
+        }
+    }
+}
+
+pub(crate) fn tool(name: &str, effect: Effect, hooks: Hooks) -> ToolSpec {
+    ToolSpec {
+        name: name.to_owned(),
+        description: String::new(),
+        version: "1".to_owned(),
+        effect,
+        input_schema: serde_json::json!({
+            "type": "object",
+            "properties": {"n": {"type": "integer"}},
+            "additionalProperties": false,
+        }),
+        runner: Runner::Code { hooks },
+        timeout: Span::from_millis(400),
+        settle: Span::from_millis(100),
+        permissions: vec![],
+    }
+}
+
+pub(crate) fn ask(kinds: &[DecisionKind]) -> Gate {
+    Gate::Ask {
+        allowed: Allowed::new(kinds.to_vec()).unwrap(),
+        description: None,
+    }
+}
+
+pub(crate) fn definition(tools: Vec<ToolSpec>, gates: &[(&str, Gate)]) -> Definition {
+    Definition {
+        format: FORMAT,
+        name: "clerk".to_owned(),
+        version: "1".to_owned(),
+        model: "test".to_owned(),
+        system_prompt: None,
+        tools,
+        policy: Policy {
+            interrupt_on: gates
+                .iter()
+                .map(|(name, gate)| ((*name).to_owned(), gate.clone()))
+                .collect(),
+            default: DefaultRule::Allow,
+        },
+        interrupt_mode: InterruptMode::Batched,
+        limits: Limits::default(),
+    }
+}
+
+/// A store on disk, on which several engines may work as if they were several processes.
+#[derive(Debug)]
+pub(crate) struct Place {
+    folder: TempDir,
+    pub(crate) tools: BTreeMap<&'static str, Counter>,
+    script: Script,
+}
+
+impl Place {
+    pub(crate) fn new(script: Script, tools: &[(&'static str, Counter)]) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        Self {
+            folder,
+            tools: tools.iter().cloned().collect(),
+            script,
+        }
+    }
+
+    /// An engine as another process would have it.
+    pub(crate) fn engine(&self) -> Engine {
+        let store: SharedStore = Arc::new(
+            SqliteStore::open(&self.folder.path().join("t.db"), &Default::default()).unwrap(),
+        );
+        let mut registry = Registry::new();
+        for (name, tool) in &self.tools {
+            registry = registry.with(*name, tool.clone());
+        }
+        let model: Arc<dyn Model> = Arc::new(Scripted(self.script));
+        let models = BTreeMap::from([("test".to_owned(), model)]);
+        let kit = Kit {
+            registry,
+            watchdog: Watchdog::default(),
+            models,
+        };
+        let options = Options {
+            lease: Span::from_millis(300),
+            model_timeout: Span::from_secs(5),
+        };
+        Engine::new(store, kit, options, None)
+    }
+}
+
+pub(crate) fn me() -> Principal {
+    Principal::local("ann")
+}
+
+pub(crate) fn key(session: &str) -> ThreadKey {
+    ThreadKey {
+        tenant: "local".into(),
+        thread: ThreadId::of_session("local", "clerk", session),
+    }
+}
+
+pub(crate) async fn run(engine: &Engine, agent: &Agent, session: &str) -> RunView {
+    engine
+        .start(&me(), agent, session, "go")
+        .await
+        .unwrap()
+        .finish()
+        .await
+        .unwrap();
+    view(engine, session).await
+}
+
+pub(crate) async fn view(engine: &Engine, session: &str) -> RunView {
+    let state = state(engine, session).await;
+    let transcript = engine
+        .transcript(&key(session), state.version)
+        .await
+        .unwrap();
+    RunView::new(&state, &transcript)
+}
+
+pub(crate) async fn state(engine: &Engine, session: &str) -> State {
+    engine.state(&key(session)).await.unwrap().unwrap()
+}
+
+pub(crate) async fn pending(engine: &Engine, session: &str) -> InterruptId {
+    let state = state(engine, session).await;
+    assert_eq!(state.interrupts.len(), 1, "{:?}", state.interrupts);
+    *state.interrupts.keys().next().unwrap()
+}
+
+pub(crate) async fn answer(
+    engine: &Engine,
+    session: &str,
+    decisions: Vec<Decision>,
+) -> Result<RunView, Error> {
+    let interrupt = pending(engine, session).await;
+    let submitted = engine
+        .answer(
+            &me(),
+            &key(session),
+            interrupt,
+            Answer::ByPosition(decisions),
+        )
+        .await?;
+    submitted.finish().await?;
+    Ok(view(engine, session).await)
+}
+
+pub(crate) fn contents(view: &RunView) -> Vec<String> {
+    let content = |message: &Message| match message {
+        Message::Tool { content, .. } => Some(content.clone()),
+        _ => None,
+    };
+    view.messages.iter().filter_map(content).collect()
+}
+
+pub(crate) fn params(text: &str) -> Params {
+    Params::parse(text).unwrap()
+}
