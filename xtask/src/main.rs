@@ -1,1 +1,69 @@
-fn main() {}
+//! What developers run: `cargo xtask COMMAND`. It needs nothing but Rust.
+
+mod check;
+mod demo;
+mod env;
+mod listing;
+mod requirements;
+mod step;
+mod tables;
+mod torture;
+mod variants;
+
+use std::process::ExitCode;
+
+const HELP: &str = "usage: cargo xtask COMMAND
+
+  check                          format, lints, and the map from requirements to tests
+  test                           check, then every test; this is what CI runs
+  torture [--only X] [--seed N]  the safety tests in full; fills docs/reliability.md
+                                 X is a part of a test's name
+  bench [ARGUMENTS]              benchmarks; fills docs/performance.md
+  demo                           stop, kill -9, restart, approve: a narrated walk
+
+Tests that start the binary need the builds that `test` makes. To run a single one again, name it after
+`cargo xtask torture --only`, or set the variables that CONTRIBUTING.md lists.";
+
+fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    match dispatch(&words) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("\n{error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn dispatch(words: &[String]) -> anyhow::Result<()> {
+    let Some((command, rest)) = words.split_first() else {
+        eprintln!("{HELP}");
+        anyhow::bail!("no command was given");
+    };
+    if !rest.is_empty() && matches!(command.as_str(), "check" | "test" | "demo") {
+        anyhow::bail!(
+            "`{command}` takes no arguments, but got `{}`",
+            rest.join(" ")
+        );
+    }
+    match command.as_str() {
+        "check" => check::check(),
+        "test" => check::test(),
+        "torture" => torture::torture(&torture::Options::parse(rest)?),
+        "bench" => bench(rest),
+        "demo" => demo::demo(),
+        "help" | "--help" | "-h" => {
+            println!("{HELP}");
+            Ok(())
+        }
+        unknown => {
+            eprintln!("{HELP}");
+            anyhow::bail!("`{unknown}` is not a command")
+        }
+    }
+}
+
+fn bench(arguments: &[String]) -> anyhow::Result<()> {
+    let run = ["run", "--release", "-p", "holdpoint-bench", "--"];
+    step::run(step::cargo(&run).args(arguments))
+}

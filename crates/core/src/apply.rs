@@ -634,7 +634,11 @@ fn bind_compensation(state: &mut State, id: ActionId, compensation: ActionId) {
         verdict: Verdict::Allow,
         attempts: 0,
         settle_at: None,
-        doubt: original.doubt,
+        doubt: match original.doubt {
+            Doubt::Reopened => Doubt::Reopened,
+            // That doubt is about the original's attempts.
+            Doubt::None | Doubt::EarlierAttemptDone => Doubt::None,
+        },
         status: ActionStatus::Ready {
             warrant,
             not_before,
@@ -648,6 +652,10 @@ fn close_done(state: &mut State, id: ActionId) {
     if let Some(action) = state.actions.get(&id)
         && action.role == Role::Compensation
         && let Some(parent) = action.parent
+        && state
+            .actions
+            .get(&parent)
+            .is_some_and(|parent| parent.status == ActionStatus::Undoing { by: id })
     {
         state.actions.remove(&parent);
     }

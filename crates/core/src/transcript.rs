@@ -116,6 +116,10 @@ impl Transcript {
 
     fn done(&mut self, action: ActionId, content: &str) {
         if self.compensations.contains_key(&action) {
+            // Whatever the call itself reported is no longer so.
+            if let Some(slot) = self.slot(action) {
+                slot.reply = None;
+            }
             self.reply(action, true, ToolStatus::Error, |slot| {
                 preview::undone(&slot.tool, action)
             });
@@ -305,7 +309,18 @@ impl Transcript {
             Decision::Respond { message } => {
                 self.reply(action, false, ToolStatus::Success, |_| message.clone());
             }
-            Decision::Committed { result } => self.done(action, &content_of(result)),
+            Decision::Committed { result } => {
+                // A person who knows that it happened knows better than a failed attempt.
+                if let Some(slot) = self.slot(action)
+                    && slot
+                        .reply
+                        .as_ref()
+                        .is_some_and(|reply| reply.status == ToolStatus::Error)
+                {
+                    slot.reply = None;
+                }
+                self.done(action, &content_of(result));
+            }
         }
     }
 }

@@ -8,6 +8,9 @@ use crate::{
     event::content_of,
 };
 
+/// What a person is told when two attempts at one write may both have been done.
+const EARLIER_ATTEMPT_DONE: &str = "An earlier attempt, recorded as not done, was done after all: it may have taken effect twice.";
+
 /// The last gates before a call: what is about to run must be what was allowed, under the plan it was allowed for.
 pub(super) fn start(
     draft: &mut Draft<'_>,
@@ -78,6 +81,20 @@ fn void(draft: &mut Draft<'_>, id: ActionId, refusal: &Refusal) {
     let Some(action) = draft.state.actions.get(&id) else {
         return;
     };
+    let text = format!("It was not executed: {refusal}");
+    if action.role == Role::Compensation {
+        // What it undoes closes together with it, so it cannot just be put aside.
+        return ask_about(draft, id, Cause::ToolFailure, &text, &[]);
+    }
+    if action.attempts > 0 && action.tool.effect == Effect::Write {
+        // An earlier attempt may still report, so the action stays open as what it was.
+        let only = [
+            DecisionKind::Committed,
+            DecisionKind::NotCommitted,
+            DecisionKind::Reject,
+        ];
+        return ask_about(draft, id, Cause::ToolFailure, &text, &only);
+    }
     let interrupt = draft.context.seed.interrupt_id();
     let frame = action.frame.clone();
     let subject = Subject::Action {
@@ -171,6 +188,16 @@ fn follow_up(draft: &mut Draft<'_>, id: ActionId, failure: Option<&str>) {
         return;
     }
     match (action.role, failure) {
+        (Role::Compensation, _) if action.doubt == Doubt::EarlierAttemptDone => {
+            let only = [DecisionKind::Committed];
+            ask_about(
+                draft,
+                id,
+                Cause::ToolFailure,
+                EARLIER_ATTEMPT_DONE,
+                &only,
+            );
+        }
         (Role::Compensation, failure) => {
             let reason = clip(failure.unwrap_or("it could not be confirmed"));
             ask_about(
@@ -182,13 +209,13 @@ fn follow_up(draft: &mut Draft<'_>, id: ActionId, failure: Option<&str>) {
             );
         }
         (Role::Call | Role::Step, _) if action.doubt == Doubt::EarlierAttemptDone => {
-            let text = "An earlier attempt, recorded as not done, was done after all: it may have taken effect twice.";
+            let only = [DecisionKind::Committed];
             ask_about(
                 draft,
                 id,
                 Cause::WriteUnknown,
-                text,
-                &[DecisionKind::Committed],
+                EARLIER_ATTEMPT_DONE,
+                &only,
             );
         }
         (Role::Call | Role::Step, _) if action.tool.hooks.compensate => compensate(draft, id),
@@ -265,7 +292,7 @@ fn unknown(draft: &mut Draft<'_>, id: ActionId, reason: &str, seen: Seen) {
         Effect::Read | Effect::Idempotent if stopped => AfterUnknown::GiveUp,
         Effect::Read | Effect::Idempotent if again => AfterUnknown::RetryAt { at: retry_at },
         Effect::Read => AfterUnknown::GiveUp,
-        Effect::Write if action.tool.hooks.lookup => AfterUnknown::LookUpAt { at: look_up_at },
+        Effect::Write if action.tool.hooks.lookup && action.doubt != Doubt::EarlierAttemptDone => AfterUnknown::LookUpAt { at: look_up_at },
         Effect::Idempotent | Effect::Write => AfterUnknown::Ask,
     };
     let cause = if action.tool.effect == Effect::Write {
@@ -273,6 +300,7 @@ fn unknown(draft: &mut Draft<'_>, id: ActionId, reason: &str, seen: Seen) {
     } else {
         Cause::ToolFailure
     };
+    let twice = action.doubt == Doubt::EarlierAttemptDone;
     draft.emit(Event::ActionUnknown {
         action: id,
         attempt,
@@ -280,7 +308,10 @@ fn unknown(draft: &mut Draft<'_>, id: ActionId, reason: &str, seen: Seen) {
         seen,
         then,
     });
-    if then == AfterUnknown::Ask {
+    if then == AfterUnknown::Ask && twice {
+        let only = [DecisionKind::Committed];
+        ask_about(draft, id, cause, EARLIER_ATTEMPT_DONE, &only);
+    } else if then == AfterUnknown::Ask {
         ask_about(
             draft,
             id,
@@ -403,10 +434,23 @@ pub(super) fn looked_up(
 /// An outcome for an action that is open, but not waiting for this attempt.
 fn late_for_open(draft: &mut Draft<'_>, attempt: u32, outcome: Outcome, mut action: Action) {
     let id = action.id;
-    let undecided = matches!(
-        action.status,
-        ActionStatus::Unknown { .. } | ActionStatus::InDoubt { .. }
-    );
+    // A question that does not offer *not committed* is not whether it was done: it stays with the person it was put to.
+    let offers = |interrupt| {
+        let asks = draft.state.interrupts.get(interrupt).map(|it| &it.asks);
+        asks.is_some_and(|asks| {
+            asks.iter()
+                .any(|ask| ask.allowed.contains(DecisionKind::NotCommitted))
+        })
+    };
+    let undecided = match &action.status {
+        ActionStatus::Unknown { .. } => true,
+        ActionStatus::InDoubt { interrupt, .. } => offers(interrupt),
+        ActionStatus::Held { .. }
+        | ActionStatus::Ready { .. }
+        | ActionStatus::Started { .. }
+        | ActionStatus::Unsettled { .. }
+        | ActionStatus::Undoing { .. } => false,
+    };
     let (done, conclusive) = match &outcome {
         Outcome::Done { .. } => (true, true),
         Outcome::Failed { .. } => (false, true),
@@ -414,14 +458,7 @@ fn late_for_open(draft: &mut Draft<'_>, attempt: u32, outcome: Outcome, mut acti
     };
     let repeatable = action.tool.effect != Effect::Write;
     if (undecided && action.attempts == attempt && conclusive) || (repeatable && done) {
-        if let ActionStatus::InDoubt { interrupt, .. } = action.status {
-            let reason = "the call reported its outcome after all".to_owned();
-            draft.emit(Event::InterruptClosed {
-                interrupt,
-                status: InterruptStatus::Canceled,
-                reason,
-            });
-        }
+        withdraw(draft, &action);
         let failure = match &outcome {
             Outcome::Failed { error } => Some(error.clone()),
             Outcome::Done { .. } | Outcome::Unknown { .. } => None,
@@ -446,7 +483,13 @@ fn late_for_open(draft: &mut Draft<'_>, attempt: u32, outcome: Outcome, mut acti
     }
     // A write that had been declared as not done was done after all.
     match (&action.status, action.warrant().cloned()) {
-        (ActionStatus::Ready { .. } | ActionStatus::Unknown { .. }, Some(warrant)) => {
+        (
+            ActionStatus::Ready { .. }
+            | ActionStatus::Unknown { .. }
+            | ActionStatus::InDoubt { .. },
+            Some(warrant),
+        ) if undecided || matches!(action.status, ActionStatus::Ready { .. }) => {
+            withdraw(draft, &action);
             action.status = ActionStatus::Unsettled { warrant };
             contradict(draft, attempt, outcome, action);
         }
@@ -473,6 +516,19 @@ fn late_for_open(draft: &mut Draft<'_>, attempt: u32, outcome: Outcome, mut acti
             outcome,
             then: AfterLate::Recorded,
         }),
+    }
+}
+
+/// Takes back the question about an action that has reported after all.
+fn withdraw(draft: &mut Draft<'_>, action: &Action) {
+    if let ActionStatus::InDoubt { interrupt, .. } | ActionStatus::Held { interrupt } =
+        action.status
+    {
+        draft.emit(Event::InterruptClosed {
+            interrupt,
+            status: InterruptStatus::Canceled,
+            reason: "the call reported its outcome after all".to_owned(),
+        });
     }
 }
 

@@ -3,7 +3,7 @@
 use super::{Draft, RestatedCall, ToolNow, model, model::Question};
 use crate::{
     Action, ActionStatus, Allowed, Ask, Cause, DecisionKind, Digest, Event, InterruptId,
-    InterruptKind, InterruptStatus, Refusal, Restated, State, Subject, Verdict,
+    InterruptKind, InterruptStatus, Refusal, Restated, Role, State, Subject, Verdict,
     preview::default_description,
 };
 
@@ -103,9 +103,13 @@ pub(super) fn restate(
 /// Only what has not started can be asked again.
 fn expect_unstarted(action: &Action, old: Option<InterruptId>) -> Result<(), Refusal> {
     match (&action.status, old) {
+        // What was started once goes on as what it was: it is one call, under one key. And a compensation belongs to the
+        // effect it undoes, not to the definition of today.
+        _ if action.attempts > 0 || action.role == Role::Compensation => {
+            Err(Refusal::Stale("the action has moved on"))
+        }
         (ActionStatus::Held { interrupt }, Some(old)) if *interrupt == old => Ok(()),
-        // What was started once goes on as what it was: it is one call, under one key.
-        (ActionStatus::Ready { .. }, None) if action.attempts == 0 => Ok(()),
+        (ActionStatus::Ready { .. }, None) => Ok(()),
         (
             ActionStatus::Held { .. }
             | ActionStatus::Ready { .. }
