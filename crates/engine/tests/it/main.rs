@@ -1,9 +1,6 @@
 //! The engine on a real store, with models and tools that are code of the test.
 
-#![expect(
-    clippy::unwrap_used,
-    reason = "in a test a panic is the report"
-)]
+#![expect(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
 mod drift;
 mod life;

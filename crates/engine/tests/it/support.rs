@@ -65,10 +65,11 @@ pub(crate) fn calls(calls: &[(&str, &str)]) -> Result<Reply, Failure> {
 pub(crate) fn results(messages: &[Message]) -> Vec<String> {
     let mut results = Vec::new();
     for message in messages {
-        match message {
-            Message::User { .. } => results.clear(),
-            Message::Tool { content, .. } => results.push(content.clone()),
-            _ => {}
+        if let Message::User { .. } = message {
+            results.clear();
+        }
+        if let Message::Tool { content, .. } = message {
+            results.push(content.clone());
         }
     }
     results
@@ -285,9 +286,12 @@ pub(crate) async fn answer(
 }
 
 pub(crate) fn contents(view: &RunView) -> Vec<String> {
-    let content = |message: &Message| match message {
-        Message::Tool { content, .. } => Some(content.clone()),
-        _ => None,
+    let content = |message: &Message| {
+        if let Message::Tool { content, .. } = message {
+            Some(content.clone())
+        } else {
+            None
+        }
     };
     view.messages.iter().filter_map(content).collect()
 }
