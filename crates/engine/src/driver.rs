@@ -46,7 +46,7 @@ pub(crate) enum Exit {
 
 /// Drives one thread.
 #[derive(Debug)]
-pub struct Driver {
+pub(crate) struct Driver {
     engine: Engine,
     thread: Thread,
     transcript: Option<Arc<Transcript>>,
@@ -68,6 +68,16 @@ enum Lease {
     Wanted { after: Epoch },
     /// Held, for sure until then.
     Held { epoch: Epoch, until: Instant },
+}
+
+/// What became of a caller's command.
+pub(crate) enum Begun {
+    /// It is committed, and there is work.
+    Driving(Box<Driver>),
+    /// It is committed, and nothing is left to do.
+    Stopped,
+    /// Another driver holds the lease, and nothing was committed.
+    NotOurs,
 }
 
 /// What a round came to.
@@ -106,17 +116,17 @@ impl Driver {
         }
     }
 
-    /// Commits the caller's command. `None` means that another driver holds the lease, and nothing was committed.
+    /// Commits the caller's command.
     ///
     /// # Errors
     ///
     /// The command is refused, or the store fails.
-    pub(crate) async fn begin(mut self) -> Result<Option<(Self, Exit)>, Error> {
-        match self.round().await? {
-            Round::Committed => Ok(Some((self, Exit::NotOurs))),
-            Round::Exit(Exit::Stopped) => Ok(Some((self, Exit::Stopped))),
-            Round::Exit(Exit::NotOurs) => Ok(None),
-        }
+    pub(crate) async fn begin(mut self) -> Result<Begun, Error> {
+        Ok(match self.round().await? {
+            Round::Committed => Begun::Driving(Box::new(self)),
+            Round::Exit(Exit::Stopped) => Begun::Stopped,
+            Round::Exit(Exit::NotOurs) => Begun::NotOurs,
+        })
     }
 
     /// Drives until nothing is left to do, or another driver takes over.

@@ -20,7 +20,7 @@ use tokio::sync::Notify;
 use crate::{
     Agent, Error, Kit,
     agent::{Agents, Current},
-    driver::{Driver, Exit, Order, is_report},
+    driver::{Begun, Driver, Exit, Order, is_report},
     error::{from_append, from_lease},
     judge,
     thread::{
@@ -75,7 +75,18 @@ struct Inner {
 pub struct Submitted {
     engine: Engine,
     key: ThreadKey,
-    driver: Option<Box<Driver>>,
+    next: Next,
+}
+
+/// What is left to do after a command was committed.
+#[derive(Debug)]
+enum Next {
+    /// This process drives.
+    Drive(Box<Driver>),
+    /// Another process drives, or may.
+    Follow,
+    /// Nothing.
+    Nothing,
 }
 
 impl Submitted {
@@ -91,10 +102,14 @@ impl Submitted {
     ///
     /// The store fails. What is committed stays, and `recover` goes on from there.
     pub async fn finish(self) -> Result<(), Error> {
-        if let Some(driver) = self.driver {
-            driver.run().await?;
+        match self.next {
+            Next::Nothing => Ok(()),
+            Next::Follow => self.engine.drive(&self.key).await,
+            Next::Drive(driver) => match driver.run().await? {
+                Exit::Stopped => Ok(()),
+                Exit::NotOurs => self.engine.drive(&self.key).await,
+            },
         }
-        self.engine.drive(&self.key).await
     }
 }
 
@@ -432,31 +447,27 @@ impl Engine {
             Some(head) => Thread::from_head(&key, head)?,
         };
         if self.may_take(head.as_ref()) {
-            match Driver::taking(self.clone(), thread, order.clone())
+            let begun = Driver::taking(self.clone(), thread, order.clone())
                 .begin()
-                .await
-            {
-                Ok(Some((driver, exit))) => {
-                    let driver = (exit != Exit::Stopped).then(|| Box::new(driver));
-                    return Ok(Submitted {
-                        engine: self.clone(),
-                        key,
-                        driver,
-                    });
-                }
-                // Another driver was faster.
-                Ok(None) => {}
-                // A process that cannot drive may still decide.
-                Err(Error::CannotDrive(_)) => {}
+                .await;
+            match begun {
+                Ok(Begun::Driving(driver)) => return Ok(self.submitted(key, Next::Drive(driver))),
+                Ok(Begun::Stopped) => return Ok(self.submitted(key, Next::Nothing)),
+                // Another driver was faster; and a process that cannot drive may still decide.
+                Ok(Begun::NotOurs) | Err(Error::CannotDrive(_)) => {}
                 Err(error) => return Err(error),
             }
         }
         self.append_open(&key, order).await?;
-        Ok(Submitted {
+        Ok(self.submitted(key, Next::Follow))
+    }
+
+    fn submitted(&self, key: ThreadKey, next: Next) -> Submitted {
+        Submitted {
             engine: self.clone(),
             key,
-            driver: None,
-        })
+            next,
+        }
     }
 
     /// Whether a lease looks free. The store decides; this only spares a refused attempt.

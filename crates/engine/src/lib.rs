@@ -9,13 +9,15 @@ mod engine;
 mod error;
 mod flight;
 mod judge;
+mod precheck;
+mod summary;
 mod thread;
 mod view;
 
 pub use agent::{Agent, Kit};
-pub use driver::Driver;
 pub use engine::{Engine, Options, Submitted, Watcher};
 pub use error::Error;
+pub use summary::RunSummary;
 pub use view::{
     ActionRequest, Checkpoint, InterruptView, PendingAction, RequestView, ReviewConfig, RunView,
     SideEffect,

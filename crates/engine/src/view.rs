@@ -211,6 +211,8 @@ pub struct Checkpoint {
     pub side_effects: Vec<SideEffect>,
     /// What waits for a decision.
     pub pending_action: Option<PendingAction>,
+    /// Pending questions, as graph checkpointers list what was written for the next step: channel and value.
+    pub pending_writes: Vec<(&'static str, RequestView)>,
     /// Effects whose outcome is not recorded.
     pub pending_side_effects: Vec<SideEffect>,
     /// Large results kept apart.
@@ -291,6 +293,11 @@ impl Checkpoint {
                 tool: action.tool.name.clone(),
                 params_hash: action.params_hash,
             }),
+            pending_writes: state
+                .interrupts
+                .values()
+                .map(|interrupt| ("__interrupt__", InterruptView::new(state, interrupt).value))
+                .collect(),
             pending_side_effects: state
                 .actions
                 .values()

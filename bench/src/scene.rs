@@ -1,0 +1,198 @@
+//! What is benchmarked: an agent with one tool, a model that plays its part at no cost, and a tool that counts.
+
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU64, AtomicUsize, Ordering},
+    },
+};
+
+use async_trait::async_trait;
+use holdpoint_core::{
+    Allowed, DefaultRule, Definition, Effect, FORMAT, Gate, Hooks, InterruptMode, Limits, Outcome,
+    Policy, Runner, Span, ToolCall, ToolSpec,
+};
+use holdpoint_models::{Delta, Failure, Model, Reply, Request, Usage};
+use holdpoint_tools::{Call, Tool};
+use tokio::time::Instant;
+
+/// The one tool.
+pub(crate) const TOOL: &str = "transfer";
+
+/// The one model.
+pub(crate) const MODEL: &str = "bench:steps";
+
+/// Whether a person is asked before the tool runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Asking {
+    /// For every call.
+    Always,
+    /// Never.
+    Never,
+}
+
+/// The agent's definition.
+pub(crate) fn definition(asking: Asking) -> Definition {
+    let gate = match asking {
+        Asking::Always => Gate::Ask {
+            allowed: Allowed::standard(),
+            description: None,
+        },
+        Asking::Never => Gate::Open,
+    };
+    let tool = ToolSpec {
+        name: TOOL.to_owned(),
+        description: "Moves money from one account to another.".to_owned(),
+        version: "1".to_owned(),
+        effect: Effect::Write,
+        input_schema: serde_json::json!({
+            "type": "object",
+            "properties": {"to": {"type": "string"}, "amount": {"type": "integer"}},
+            "required": ["to", "amount"],
+        }),
+        runner: Runner::Code {
+            hooks: Hooks::default(),
+        },
+        timeout: ToolSpec::DEFAULT_TIMEOUT,
+        settle: ToolSpec::DEFAULT_SETTLE,
+        permissions: Vec::new(),
+    };
+    Definition {
+        format: FORMAT,
+        name: "bench".to_owned(),
+        version: "1".to_owned(),
+        model: MODEL.to_owned(),
+        system_prompt: Some("You move money when you are asked to.".to_owned()),
+        tools: vec![tool],
+        policy: Policy {
+            interrupt_on: BTreeMap::from([(TOOL.to_owned(), gate)]),
+            default: DefaultRule::Deny,
+        },
+        interrupt_mode: InterruptMode::Batched,
+        limits: Limits {
+            turns: 1_000_000,
+            calls: 1_000_000,
+            time: Span::from_secs(86_400),
+        },
+    }
+}
+
+/// Calls the tool once a turn until it has been called often enough, then says that it is done.
+#[derive(Debug)]
+pub(crate) struct Stepper {
+    /// How many calls a run makes.
+    pub(crate) steps: usize,
+}
+
+#[async_trait]
+impl Model for Stepper {
+    async fn turn(
+        &self,
+        request: Request<'_>,
+        _deltas: &mut (dyn FnMut(Delta) + Send),
+    ) -> Result<Reply, Failure> {
+        // One message of the user, then two for each step. Counting them would cost more the longer the thread is.
+        let done = request.messages.len().saturating_sub(1) / 2;
+        let usage = Usage {
+            input_tokens: 100,
+            output_tokens: 20,
+        };
+        if done >= self.steps {
+            return Ok(Reply {
+                text: "It is done.".to_owned(),
+                calls: Vec::new(),
+                usage,
+            });
+        }
+        let call = ToolCall {
+            id: format!("call_{done}"),
+            name: TOOL.to_owned(),
+            arguments: format!(r#"{{"to":"account-4711","amount":{}}}"#, done + 100),
+        };
+        Ok(Reply {
+            text: String::new(),
+            calls: vec![call],
+            usage,
+        })
+    }
+}
+
+/// What the tool saw.
+#[derive(Debug, Default)]
+pub(crate) struct Ledger {
+    effects: AtomicUsize,
+    times: Mutex<Vec<Instant>>,
+}
+
+impl Ledger {
+    /// How often the tool was called.
+    pub(crate) fn effects(&self) -> usize {
+        self.effects.load(Ordering::Relaxed)
+    }
+
+    /// When each call was made, in order, if that is kept.
+    pub(crate) fn times(&self) -> Vec<Instant> {
+        self.times
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+}
+
+/// Counts its calls, and returns random text.
+#[derive(Debug)]
+pub(crate) struct Counter {
+    /// Where it counts.
+    pub(crate) ledger: Arc<Ledger>,
+    /// How many characters it returns; none: a short fixed text, and times are not kept.
+    pub(crate) characters: usize,
+    /// The state of its random numbers.
+    pub(crate) random: AtomicU64,
+}
+
+impl Counter {
+    /// A tool that returns this many characters.
+    pub(crate) fn new(ledger: Arc<Ledger>, characters: usize) -> Self {
+        let random = AtomicU64::new(0x9e37_79b9_7f4a_7c15);
+        Self {
+            ledger,
+            characters,
+            random,
+        }
+    }
+}
+
+#[async_trait]
+impl Tool for Counter {
+    async fn call(&self, _call: Call<'_>) -> Outcome {
+        self.ledger.effects.fetch_add(1, Ordering::Relaxed);
+        if self.characters == 0 {
+            let content = "transferred".to_owned();
+            return Outcome::Done { content };
+        }
+        self.ledger
+            .times
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(Instant::now());
+        let mut state = self.random.load(Ordering::Relaxed);
+        let content = printable(&mut state, self.characters);
+        self.random.store(state, Ordering::Relaxed);
+        Outcome::Done { content }
+    }
+}
+
+/// Random printable ASCII, so that nothing can be compressed away.
+fn printable(state: &mut u64, characters: usize) -> String {
+    let mut text = String::with_capacity(characters);
+    for _ in 0..characters {
+        // Marsaglia's xorshift64.
+        *state ^= *state << 13;
+        *state ^= *state >> 7;
+        *state ^= *state << 17;
+        let nth = u8::try_from((*state >> 32) % 95).unwrap_or(0);
+        text.push(char::from(b' ' + nth));
+    }
+    text
+}

@@ -1,0 +1,240 @@
+//! What may be written on the command line.
+
+use std::{path::PathBuf, process::ExitCode};
+
+use clap::{Args, Parser, Subcommand, error::ErrorKind};
+use holdpoint_core::InterruptId;
+
+use crate::{exit::Exit, failure::Failure};
+
+/// Agents that stop before risky actions, survive anything, and go on when a person has decided.
+#[derive(Debug, Parser)]
+#[command(
+    name = "holdpoint",
+    version,
+    after_help = "\
+The walk:
+  holdpoint run agent.yaml --input \"Please refund order 1001\" --thread monday
+                                     runs until a person must decide, and says what about
+  holdpoint show monday              what it wants, and what may be said
+  holdpoint resume monday --approve  decides, and goes on from exactly where it was
+
+After a crash:
+  holdpoint recover                  goes on with everything that dead processes left
+
+Exit codes:
+  0  done
+  1  failed or cancelled
+  2  usage, definition or store error; nothing was started
+  3  waiting, sleeping or paused: it is not over
+  4  refused; nothing was changed"
+)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Run an agent until it is done or a person must decide
+    Run(Run),
+    /// Decide what a run waits for, and go on with it
+    Resume(Resume),
+    /// List all runs, the newest last
+    #[command(after_help = "\
+With `--json` it prints one object a line.
+
+Examples:
+  holdpoint runs
+  holdpoint runs --json | jq -r 'select(.status == \"waiting\") | .thread_id'")]
+    Runs(Store),
+    /// Show how a thread stands, what it waits for, and its checkpoint
+    #[command(after_help = "\
+THREAD is a thread's id (`thr_…`), AGENT/SESSION, or a session that only one agent has.
+
+The exit code says how the run stands: 0 finished, 1 failed or cancelled, 3 not over.
+
+Examples:
+  holdpoint show monday
+  holdpoint show refund/monday --json | jq '.__interrupt__'")]
+    Show(Thread),
+    /// Show everything that ever happened in a thread
+    #[command(after_help = "\
+Every event, with who did it and when. The chain of hashes is checked: a journal that was changed after it was written
+is an error. With `--json` it prints one object a line.
+
+Examples:
+  holdpoint trace monday
+  holdpoint trace monday --json | jq -r 'select(.type == \"answered\") | .by'")]
+    Trace(Thread),
+    /// Go on with everything that dead processes left
+    #[command(after_help = "\
+Never touches what a live process drives. A call that was cut off is not repeated blindly: it is awaited until it can no
+longer act, then looked up, retried under the same key, or put before a person, as its tool allows.
+
+Ends with 3 if any of the threads waits, else with 1 if any failed or was cancelled. With `--json` it prints one object
+a line.
+
+Examples:
+  holdpoint recover
+  holdpoint recover --store sqlite:/var/lib/agents.db --json")]
+    Recover(Store),
+    /// Stop a run
+    #[command(after_help = "\
+From here on nothing starts. Calls in flight are awaited, and undone where their tool can undo them. If a live process
+drives the run it does that, and this command does not wait; otherwise this command does.
+
+Examples:
+  holdpoint cancel monday")]
+    Cancel(Thread),
+    /// Check definitions without running them
+    Check(Check),
+}
+
+/// Where threads live, and how to print.
+#[derive(Debug, Args)]
+pub(crate) struct Common {
+    /// Where threads are kept: `sqlite:PATH` or `memory:`
+    #[arg(
+        long,
+        value_name = "URL",
+        env = "HOLDPOINT_STORE",
+        default_value = "sqlite:holdpoint.db"
+    )]
+    pub(crate) store: String,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// `holdpoint run`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+On a terminal it asks for each decision. Elsewhere it prints what is pending and exits with 3.
+
+A thread that is done, failed or was cancelled takes new input; one that waits does not. Without `--input` a thread
+that waits is asked about again, and one whose process died is continued.
+
+Examples:
+  holdpoint run agent.yaml --input \"Please refund order 1001\"
+  holdpoint run agent.yaml --input \"Please refund order 1001\" --thread monday --json
+  holdpoint run agent.yaml --thread monday")]
+pub(crate) struct Run {
+    /// The agent's definition
+    pub(crate) file: PathBuf,
+    /// What the agent is asked to do
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) input: Option<String>,
+    /// Name of the session; a new one is made up if it is left out
+    #[arg(long, value_name = "ID")]
+    pub(crate) thread: Option<String>,
+    #[command(flatten)]
+    pub(crate) common: Common,
+}
+
+/// `holdpoint resume`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+THREAD is a thread's id (`thr_…`), AGENT/SESSION, or a session that only one agent has.
+
+An answer decides every action of its interrupt, or is refused and changes nothing. Decisions go by position, or each
+names its `action_id`. The definition is in the store: no YAML file is needed.
+
+Examples:
+  holdpoint resume monday --approve
+  holdpoint resume refund/monday --reject \"The order was never paid\"
+  holdpoint resume monday --decisions '[{\"type\":\"approve\"},{\"type\":\"reject\",\"message\":\"not this one\"}]'
+  holdpoint resume monday --decisions '[{\"type\":\"edit\",\"edited_action\":{\"name\":\"issue_refund\",\"args\":{…}}}]'
+  holdpoint resume monday --decisions '[{\"type\":\"respond\",\"message\":\"It was paid yesterday\"}]'
+Where nobody knows whether a write took effect:
+  holdpoint resume monday --decisions '[{\"type\":\"committed\",\"result\":{\"receipt\":7}}]'
+  holdpoint resume monday --decisions '[{\"type\":\"not_committed\"}]'
+  holdpoint resume monday --decisions '[{\"type\":\"compensate\"}]'")]
+pub(crate) struct Resume {
+    /// The thread
+    pub(crate) thread: String,
+    /// Which interrupt is answered; needed when several are pending
+    #[arg(long, value_name = "ID")]
+    pub(crate) interrupt: Option<InterruptId>,
+    #[command(flatten)]
+    pub(crate) decision: Decision,
+    #[command(flatten)]
+    pub(crate) common: Common,
+}
+
+/// What is decided: at most one of these.
+#[derive(Debug, Args)]
+#[group(multiple = false)]
+pub(crate) struct Decision {
+    /// Approve every action of the interrupt
+    #[arg(long)]
+    pub(crate) approve: bool,
+    /// Reject every action of the interrupt; the model reads the message
+    #[arg(long, value_name = "MESSAGE", num_args = 0..=1)]
+    pub(crate) reject: Option<Option<String>>,
+    /// One decision for each action of the interrupt
+    #[arg(long, value_name = "JSON")]
+    pub(crate) decisions: Option<String>,
+}
+
+/// A command on a whole store.
+#[derive(Debug, Args)]
+pub(crate) struct Store {
+    #[command(flatten)]
+    pub(crate) common: Common,
+}
+
+/// A command on one thread.
+#[derive(Debug, Args)]
+pub(crate) struct Thread {
+    /// The thread
+    pub(crate) thread: String,
+    #[command(flatten)]
+    pub(crate) common: Common,
+}
+
+/// `holdpoint check`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  holdpoint check agent.yaml
+  holdpoint check --strict agents/*.yaml")]
+pub(crate) struct Check {
+    /// The definitions
+    #[arg(required = true, value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+    /// Refuse warnings too
+    #[arg(long)]
+    pub(crate) strict: bool,
+    /// Print one JSON object a line, for each file
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Reads the command line. The exit code is that of a usage error, or of the help that was asked for.
+pub(crate) fn parse() -> Result<Cli, ExitCode> {
+    Cli::try_parse().map_err(|error| match error.kind() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
+            // Nobody may be reading, and there is nobody to tell.
+            let _ = error.print();
+            ExitCode::SUCCESS
+        }
+        _ if wants_json() => {
+            let text = error.to_string();
+            Failure::usage(text.trim_start_matches("error: ").trim_end()).print_json();
+            Exit::Usage.into()
+        }
+        _ => {
+            let _ = error.print();
+            Exit::Usage.into()
+        }
+    })
+}
+
+/// Whether `--json` was given, on a command line that cannot be read otherwise.
+fn wants_json() -> bool {
+    std::env::args_os()
+        .take_while(|argument| argument != "--")
+        .any(|argument| argument == "--json")
+}

@@ -1,0 +1,45 @@
+//! The commands, one file each.
+
+mod cancel;
+mod check;
+mod recover;
+mod resume;
+mod run;
+mod runs;
+mod show;
+mod stops;
+mod trace;
+
+use crate::{
+    args::{Cli, Command},
+    exit::Exit,
+    session::Output,
+};
+
+/// Runs a command to its exit code.
+pub(crate) async fn run(cli: Cli) -> Exit {
+    let output = Output::of(match &cli.command {
+        Command::Run(args) => args.common.json,
+        Command::Resume(args) => args.common.json,
+        Command::Runs(args) | Command::Recover(args) => args.common.json,
+        Command::Show(args) | Command::Trace(args) | Command::Cancel(args) => args.common.json,
+        Command::Check(args) => args.json,
+    });
+    let result = match cli.command {
+        Command::Run(args) => run::run(&args).await,
+        Command::Resume(args) => resume::resume(&args).await,
+        Command::Runs(args) => runs::runs(&args).await,
+        Command::Show(args) => show::show(&args).await,
+        Command::Trace(args) => trace::trace(&args).await,
+        Command::Recover(args) => recover::recover(&args).await,
+        Command::Cancel(args) => cancel::cancel(&args).await,
+        Command::Check(args) => Ok(check::check(&args)),
+    };
+    result.unwrap_or_else(|failure| {
+        match output {
+            Output::Json => failure.print_json(),
+            Output::Plain => failure.print(),
+        }
+        failure.exit()
+    })
+}

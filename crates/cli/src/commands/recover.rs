@@ -1,0 +1,108 @@
+//! `holdpoint recover`: goes on with what dead processes left, never with what a live one drives.
+
+use std::future::Future;
+
+use holdpoint_core::Status;
+use holdpoint_engine::{Engine, Error};
+use holdpoint_store::ThreadKey;
+use tokio::task::JoinSet;
+
+use crate::{
+    args::Store,
+    exit::Exit,
+    failure::Failure,
+    pending, screen,
+    session::{IfMissing, Output, Session},
+    terminal,
+};
+
+/// Drives every abandoned thread until it stops, all at once.
+///
+/// # Errors
+///
+/// The store fails.
+pub(crate) async fn recover(args: &Store) -> Result<Exit, Failure> {
+    let session = Session::open(&args.common, IfMissing::Refuse).await?;
+    let looking = "looking whether other processes are still alive";
+    let abandoned = patiently(session.output, looking, session.engine.abandoned()).await?;
+    if session.output == Output::Plain {
+        terminal::note(&match abandoned.len() {
+            0 => "nothing was left behind".to_owned(),
+            1 => "going on with 1 thread".to_owned(),
+            count => format!("going on with {count} threads"),
+        });
+    }
+    let mut driving = JoinSet::new();
+    for key in abandoned {
+        driving.spawn(drive(session.engine.clone(), key));
+    }
+    let mut worst = Exit::Done;
+    loop {
+        let waiting = format!("at work on {}", driving.len());
+        let Some(landed) = patiently(session.output, &waiting, driving.join_next()).await else {
+            return Ok(worst);
+        };
+        let exit = match landed {
+            Ok((key, Ok(()))) => print(&session, &key).await,
+            Ok((_, Err(error))) => Err(error.into()),
+            Err(panic) => Err(Failure::unusable("crashed", panic.to_string())),
+        };
+        let exit = exit.unwrap_or_else(|failure| {
+            match session.output {
+                Output::Json => failure.print_json(),
+                Output::Plain => failure.print(),
+            }
+            failure.exit()
+        });
+        worst = worse(worst, exit);
+    }
+}
+
+/// Waits, and says so where a person does too.
+async fn patiently<T>(output: Output, what: &str, work: impl Future<Output = T>) -> T {
+    let mut work = std::pin::pin!(work);
+    let mut patience = screen::PATIENCE;
+    loop {
+        match tokio::time::timeout(patience, &mut work).await {
+            Ok(done) => return done,
+            Err(_) if output == Output::Plain && terminal::is_watched() => {
+                terminal::note(&format!("… {what}"));
+            }
+            Err(_) => {}
+        }
+        patience = screen::AGAIN;
+    }
+}
+
+async fn drive(engine: Engine, key: ThreadKey) -> (ThreadKey, Result<(), Error>) {
+    let result = engine.drive(&key).await;
+    (key, result)
+}
+
+async fn print(session: &Session, key: &ThreadKey) -> Result<Exit, Failure> {
+    let (state, view) = session.view(key).await?;
+    let status = state.status();
+    match session.output {
+        Output::Json => terminal::json(&view),
+        Output::Plain if !view.interrupts.is_empty() => {
+            terminal::data(&pending::render(&view, &session.store_url));
+        }
+        Output::Plain => {
+            let name = pending::thread_word(&view);
+            let status = status.as_ref().map_or("new", Status::as_str);
+            terminal::data(&format!("{name} {status}"));
+        }
+    }
+    Ok(Exit::of(status.as_ref()))
+}
+
+/// Something that could not be driven outweighs a wait, which outweighs a failure.
+const fn worse(a: Exit, b: Exit) -> Exit {
+    match (a, b) {
+        (Exit::Usage, _) | (_, Exit::Usage) => Exit::Usage,
+        (Exit::Refused, _) | (_, Exit::Refused) => Exit::Refused,
+        (Exit::Waiting, _) | (_, Exit::Waiting) => Exit::Waiting,
+        (Exit::Failed, _) | (_, Exit::Failed) => Exit::Failed,
+        (Exit::Done, Exit::Done) => Exit::Done,
+    }
+}

@@ -1,0 +1,143 @@
+//! `holdpoint run`: starts a run, or goes on with one that is not over.
+
+use std::path::Path;
+
+use holdpoint_core::{Definition, ThreadId, hex};
+use holdpoint_definition::Problems;
+use holdpoint_engine::Error;
+use holdpoint_store::{ThreadKey, Unavailable};
+use serde_json::json;
+
+use crate::{
+    args::Run,
+    commands::{
+        check,
+        stops::{self, Asking},
+    },
+    exit::Exit,
+    failure::Failure,
+    safe_text,
+    session::{IfMissing, Output, Session, Watched},
+    terminal,
+};
+
+/// Runs an agent until it is done or must wait.
+///
+/// # Errors
+///
+/// The definition or the store cannot be used; the thread takes no input now.
+pub(crate) async fn run(args: &Run) -> Result<Exit, Failure> {
+    if args.input.is_none() && args.thread.is_none() {
+        return Err(Failure::usage("there is nothing to do without `--input`")
+            .help("say what the agent should do, or name a thread to go on with by `--thread`"));
+    }
+    if args.thread.as_ref().is_some_and(String::is_empty) {
+        return Err(Failure::usage("`--thread` needs a name").help("leave it out to have one made"));
+    }
+    let definition = load(&args.file, Output::of(args.common.json))?;
+    let session = Session::open(&args.common, IfMissing::Create).await?;
+    let name = match &args.thread {
+        Some(name) => name.clone(),
+        None => fresh_name()?,
+    };
+    let thread = ThreadId::of_session(session.tenant(), &definition.name, &name);
+    let key = ThreadKey {
+        tenant: session.tenant().into(),
+        thread,
+    };
+    let watched = match &args.input {
+        Some(input) => start(&session, &key, definition, &name, input).await?,
+        None => go_on(&session, &key, definition, &name).await?,
+    };
+    match watched {
+        Watched::ToTheStop => stops::to_the_last(&session, &key, Asking::Where(None)).await,
+        Watched::Left => stops::to_the_last(&session, &key, Asking::Never).await,
+    }
+}
+
+async fn start(
+    session: &Session,
+    key: &ThreadKey,
+    definition: Definition,
+    name: &str,
+    input: &str,
+) -> Result<Watched, Failure> {
+    // Before anything is stored: a refusal changes nothing, not even which definition is the current one.
+    session
+        .engine
+        .check_start(&session.by, key, &definition.name, name)
+        .await?;
+    session
+        .screen
+        .turn_to(key.thread, session.engine.state(key).await?.as_ref());
+    if session.output == Output::Plain {
+        let agent = safe_text::line(&definition.name);
+        let name = safe_text::line(name);
+        terminal::note(&format!("thread {agent}/{name} ({})", key.thread));
+    }
+    let agent = session.engine.publish(session.tenant(), definition).await?;
+    let submitted = session.engine.start(&session.by, &agent, name, input);
+    let submitted = Box::pin(submitted).await?;
+    session.watch(key, submitted.finish()).await
+}
+
+/// Without input: whatever is open goes on, and a question that is pending is shown again.
+async fn go_on(
+    session: &Session,
+    key: &ThreadKey,
+    definition: Definition,
+    name: &str,
+) -> Result<Watched, Failure> {
+    let open = |state: &holdpoint_core::State| state.active().is_some();
+    let state = session.engine.state(key).await?.filter(open);
+    let Some(state) = state else {
+        return Err(Failure::usage(format!(
+            "there is nothing to go on with in thread `{}/{name}`",
+            definition.name
+        ))
+        .help("say what the agent should do with `--input`"));
+    };
+    session.screen.turn_to(key.thread, Some(&state));
+    session.engine.publish(session.tenant(), definition).await?;
+    session.watch(key, session.engine.drive(key)).await
+}
+
+fn load(file: &Path, output: Output) -> Result<Definition, Failure> {
+    let loaded = holdpoint_definition::load(file).map_err(|problems| unusable(file, &problems))?;
+    if output == Output::Plain {
+        for warning in &loaded.warnings {
+            for line in check::explain("warning", warning) {
+                terminal::note(&line);
+            }
+        }
+    }
+    Ok(loaded.definition)
+}
+
+fn unusable(file: &Path, problems: &Problems) -> Failure {
+    let problems = problems.as_slice();
+    let count = match problems.len() {
+        1 => "a problem".to_owned(),
+        count => format!("{count} problems"),
+    };
+    let lines = problems
+        .iter()
+        .flat_map(|problem| check::explain("error", problem))
+        .collect();
+    Failure::unusable(
+        "bad_definition",
+        format!("`{}` has {count}", file.display()),
+    )
+    .lines(lines)
+    .details(json!({"problems": problems}))
+}
+
+/// A name for a session that nobody named.
+fn fresh_name() -> Result<String, Failure> {
+    let mut random = [0; 5];
+    getrandom::fill(&mut random).map_err(|error| {
+        let reason = format!("the operating system gave no randomness: {error}");
+        Error::from(Unavailable::new(reason))
+    })?;
+    Ok(format!("s-{}", hex(&random)))
+}

@@ -1,0 +1,173 @@
+//! Why a command did not do what it was asked to, for people and for programs.
+
+use holdpoint_core::Refusal;
+use holdpoint_engine::Error;
+use holdpoint_store::OpenError;
+use serde_json::{Value, json};
+
+use crate::{exit::Exit, safe_text, terminal};
+
+/// Why a command ends without having done what it was asked to.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    message: String,
+    /// What a person is told instead, where it is more than one line.
+    lines: Vec<String>,
+    code: &'static str,
+    help: Option<String>,
+    details: Value,
+    exit: Exit,
+}
+
+impl Failure {
+    /// The command line does not say what to do.
+    pub(crate) fn usage(message: impl Into<String>) -> Self {
+        Self::new("usage", Exit::Usage, message)
+    }
+
+    /// It may not happen; nothing was changed.
+    pub(crate) fn refused(code: &'static str, message: impl Into<String>) -> Self {
+        Self::new(code, Exit::Refused, message)
+    }
+
+    /// It cannot be tried from here; nothing was started.
+    pub(crate) fn unusable(code: &'static str, message: impl Into<String>) -> Self {
+        Self::new(code, Exit::Usage, message)
+    }
+
+    fn new(code: &'static str, exit: Exit, message: impl Into<String>) -> Self {
+        Self {
+            message: message.into(),
+            lines: Vec::new(),
+            code,
+            help: None,
+            details: json!({}),
+            exit,
+        }
+    }
+
+    /// With what would be right.
+    pub(crate) fn help(mut self, help: impl Into<String>) -> Self {
+        self.help = Some(help.into());
+        self
+    }
+
+    /// With what a program wants to know.
+    pub(crate) fn details(mut self, details: Value) -> Self {
+        self.details = details;
+        self
+    }
+
+    /// With what a person is told instead of the message.
+    pub(crate) fn lines(mut self, lines: Vec<String>) -> Self {
+        self.lines = lines;
+        self
+    }
+
+    /// What the command ends with.
+    pub(crate) const fn exit(&self) -> Exit {
+        self.exit
+    }
+
+    /// Prints it for a person.
+    pub(crate) fn print(&self) {
+        if self.lines.is_empty() {
+            terminal::note(&format!("error: {}", safe_text::line(&self.message)));
+        }
+        for line in &self.lines {
+            terminal::note(&safe_text::line(line));
+        }
+        if let Some(help) = &self.help {
+            terminal::note(&format!("help: {}", safe_text::line(help)));
+        }
+    }
+
+    /// Prints it as the one object that a program gets.
+    pub(crate) fn print_json(&self) {
+        terminal::json(&self.to_value());
+    }
+
+    /// As the one object that a program gets.
+    pub(crate) fn to_value(&self) -> Value {
+        json!({"error": self.message, "code": self.code, "details": self.details})
+    }
+}
+
+impl From<OpenError> for Failure {
+    fn from(error: OpenError) -> Self {
+        Self::unusable("store_unusable", error.to_string())
+    }
+}
+
+impl From<holdpoint_store::Unavailable> for Failure {
+    fn from(error: holdpoint_store::Unavailable) -> Self {
+        Error::from(error).into()
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        let exit = match &error {
+            Error::Refused(_) | Error::AlreadyDecided { .. } | Error::BadAnswer(_) => Exit::Refused,
+            _ => Exit::Usage,
+        };
+        let failure = Self::new(error.code(), exit, error.to_string());
+        let (help, details) = match &error {
+            Error::Refused(refusal) => of_refusal(refusal),
+            Error::AlreadyDecided {
+                interrupt,
+                status,
+                by,
+            } => (
+                None,
+                json!({"interrupt": interrupt, "status": status, "by": by.to_string()}),
+            ),
+            Error::BadAnswer(_) => (
+                Some("`holdpoint resume --help` shows what an answer looks like"),
+                json!({}),
+            ),
+            Error::VolatileStore { agent } => (
+                Some("use `--store sqlite:PATH`, which keeps the question until it is answered"),
+                json!({"agent": agent}),
+            ),
+            _ => (None, json!({})),
+        };
+        let failure = failure.details(details);
+        match help {
+            Some(help) => failure.help(help),
+            None => failure,
+        }
+    }
+}
+
+fn of_refusal(refusal: &Refusal) -> (Option<&'static str>, Value) {
+    match refusal {
+        Refusal::NotFound => (Some("`holdpoint runs` lists what there is"), json!({})),
+        Refusal::InterruptPending { pending } => (
+            Some(
+                "answer with `holdpoint resume`, or leave `--input` out to see what is asked; `holdpoint cancel` stops it",
+            ),
+            json!({"pending": pending}),
+        ),
+        Refusal::RunActive => (
+            Some(
+                "leave `--input` out to follow it or to go on with it; `holdpoint cancel` stops it",
+            ),
+            json!({}),
+        ),
+        Refusal::NotPending { interrupt } => (
+            Some("`holdpoint show` says what is pending"),
+            json!({"interrupt": interrupt}),
+        ),
+        Refusal::Expired { interrupt } => (None, json!({"interrupt": interrupt})),
+        Refusal::Misfit(_) => (
+            Some("`holdpoint show` says what is asked and which decisions are allowed"),
+            json!({}),
+        ),
+        Refusal::StaleQuestion { old, new } => (
+            Some("look at what has changed with `holdpoint show`, then answer the new one"),
+            json!({"old": old, "new": new}),
+        ),
+        _ => (None, json!({})),
+    }
+}

@@ -1,0 +1,36 @@
+//! `holdpoint`, the one binary: agents that stop before risky actions, and the people who decide.
+//!
+//! A door without logic of its own: it reads arguments, asks the engine, and prints. What may happen is decided in core.
+
+mod args;
+mod ask;
+mod commands;
+mod env;
+mod exit;
+mod failure;
+mod pending;
+mod safe_text;
+mod screen;
+mod session;
+mod story;
+mod terminal;
+mod thread_name;
+mod zone;
+
+use std::process::ExitCode;
+
+use anyhow::Context as _;
+
+fn main() -> anyhow::Result<ExitCode> {
+    // Must come first: the same executable is started again as the watchdog of every command tool.
+    holdpoint_tools::enter();
+    let cli = match args::parse() {
+        Ok(cli) => cli,
+        Err(code) => return Ok(code),
+    };
+    let runtime = tokio::runtime::Runtime::new().context("no threads can be started")?;
+    let exit = runtime.block_on(commands::run(cli));
+    // A read of the terminal cannot be taken back, and nobody waits for its line any more.
+    runtime.shutdown_background();
+    Ok(exit.into())
+}

@@ -1,0 +1,151 @@
+//! What a run waits for, as a person reads it, and how to go on.
+
+use std::fmt::Write as _;
+
+use holdpoint_core::{DecisionKind, Params, default_description, explain_cause};
+use holdpoint_engine::{ActionRequest, InterruptView, ReviewConfig, RunView};
+
+use crate::{
+    safe_text::{GUTTER, line},
+    terminal,
+};
+
+const DEFAULT_STORE: &str = "sqlite:holdpoint.db";
+
+/// Everything that is pending, and the commands that answer it.
+pub(crate) fn render(view: &RunView, store_url: &str) -> String {
+    let mut out = String::new();
+    for interrupt in &view.interrupts {
+        out.push_str(&heading(view, interrupt));
+        let requests = &interrupt.value.action_requests;
+        let configs = &interrupt.value.review_configs;
+        for (at, (request, config)) in requests.iter().zip(configs).enumerate() {
+            out.push('\n');
+            out.push_str(&action(at + 1, request, config));
+        }
+        out.push('\n');
+        out.push_str(&how_to_answer(view, interrupt, store_url));
+        out.push('\n');
+    }
+    out.trim_end().to_owned()
+}
+
+/// Which interrupt it is, why it is asked, and what has changed since it was asked before.
+pub(crate) fn heading(view: &RunView, interrupt: &InterruptView) -> String {
+    let mut out = format!(
+        "⏸ {} waits: {}\n  interrupt {}\n",
+        thread_word(view),
+        explain_cause(interrupt.cause),
+        interrupt.id
+    );
+    if let Some(old) = interrupt.supersedes {
+        let _ = writeln!(
+            out,
+            "  asked again, in place of {old}, because this changed:"
+        );
+    }
+    for change in &interrupt.changes {
+        let _ = writeln!(out, "  - {}", line(change));
+    }
+    out
+}
+
+/// One thing that is asked about.
+pub(crate) fn action(number: usize, request: &ActionRequest, config: &ReviewConfig) -> String {
+    let indent = format!("     {GUTTER}");
+    let mut out = format!(
+        "  {number}. {}  ({})\n",
+        line(&request.name),
+        request.action_id
+    );
+    if !is_default_text(request) {
+        let _ = writeln!(out, "{}", terminal::block(&request.description, &indent));
+    }
+    let args = serde_json::to_string_pretty(&request.args).unwrap_or_default();
+    let _ = writeln!(out, "{}", terminal::block(&args, &indent));
+    let _ = writeln!(out, "     allowed: {}", config.allowed_decisions);
+    out
+}
+
+/// Whether the description only repeats name and arguments, which are shown anyway.
+fn is_default_text(request: &ActionRequest) -> bool {
+    Params::from_value(&request.args)
+        .is_ok_and(|params| default_description(&request.name, &params) == request.description)
+}
+
+fn how_to_answer(view: &RunView, interrupt: &InterruptView, store_url: &str) -> String {
+    let mut start = format!("resume {}", thread_word(view));
+    if view.interrupts.len() > 1 {
+        let _ = write!(start, " --interrupt {}", interrupt.id);
+    }
+    let resume = command(&start, store_url);
+    let configs = &interrupt.value.review_configs;
+    let all_allow = |kind| {
+        configs
+            .iter()
+            .all(|config| config.allowed_decisions.contains(kind))
+    };
+    let mut out = "  answer with one of:\n".to_owned();
+    if all_allow(DecisionKind::Approve) {
+        let _ = writeln!(out, "    {resume} --approve");
+    }
+    if all_allow(DecisionKind::Reject) {
+        let _ = writeln!(out, "    {resume} --reject 'why not'");
+    }
+    let examples: Vec<String> = interrupt
+        .value
+        .action_requests
+        .iter()
+        .zip(configs)
+        .map(|(request, config)| example(request, config))
+        .collect();
+    let _ = writeln!(out, "    {resume} --decisions '[{}]'", examples.join(","));
+    out
+}
+
+/// An example of a decision that neither `--approve` nor `--reject` can make.
+fn example(request: &ActionRequest, config: &ReviewConfig) -> String {
+    let kinds = config.allowed_decisions.as_slice();
+    let by_flag =
+        |kind: &&DecisionKind| !matches!(kind, DecisionKind::Approve | DecisionKind::Reject);
+    let kind = kinds.iter().find(by_flag).or(kinds.first());
+    match kind {
+        Some(DecisionKind::Edit) => format!(
+            r#"{{"type":"edit","edited_action":{{"name":"{}","args":{{…}}}}}}"#,
+            line(&request.name)
+        ),
+        Some(DecisionKind::Respond) => r#"{"type":"respond","message":"…"}"#.to_owned(),
+        Some(DecisionKind::Committed) => r#"{"type":"committed","result":…}"#.to_owned(),
+        Some(kind) => format!(r#"{{"type":"{kind}"}}"#),
+        None => String::new(),
+    }
+}
+
+/// A command line that continues with the same store.
+pub(crate) fn command(rest: &str, store_url: &str) -> String {
+    if store_url == DEFAULT_STORE {
+        format!("holdpoint {rest}")
+    } else {
+        format!("holdpoint {rest} --store {}", shell_word(store_url))
+    }
+}
+
+/// How the thread is named on a command line: readably if its name needs no quotes, else by its id.
+pub(crate) fn thread_word(view: &RunView) -> String {
+    let plain = |char: char| char.is_alphanumeric() || "-_.".contains(char);
+    if !view.session.is_empty() && view.session.chars().all(plain) {
+        format!("{}/{}", line(&view.agent), view.session)
+    } else {
+        view.thread_id.to_string()
+    }
+}
+
+/// A word that a shell passes on as it is.
+fn shell_word(text: &str) -> String {
+    let plain = |char: char| char.is_ascii_alphanumeric() || "-_./:@%+=,".contains(char);
+    if !text.is_empty() && text.chars().all(plain) {
+        text.to_owned()
+    } else {
+        format!("'{}'", line(text).replace('\'', r"'\''"))
+    }
+}

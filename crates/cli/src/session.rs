@@ -1,0 +1,178 @@
+//! What every command that works on a store has at hand.
+
+use std::{collections::BTreeMap, future::Future, path::Path, sync::Arc};
+
+use holdpoint_core::{Principal, State, Status};
+use holdpoint_engine::{Engine, Error, Kit, Options, RunView};
+use holdpoint_store::ThreadKey;
+use holdpoint_tools::{Registry, Watchdog};
+
+use crate::{args::Common, env, exit::Exit, failure::Failure, pending, screen::Screen, terminal};
+
+/// How results are printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Output {
+    /// For people.
+    Plain,
+    /// For programs.
+    Json,
+}
+
+impl Output {
+    /// What `--json` says.
+    pub(crate) const fn of(json: bool) -> Self {
+        if json { Self::Json } else { Self::Plain }
+    }
+}
+
+/// Whether a store that is not there is made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum IfMissing {
+    /// It is made.
+    Create,
+    /// It is an error: whoever mistyped a path should not be told that there is nothing.
+    Refuse,
+}
+
+/// An opened store with an engine on it, and who works with it.
+#[derive(Debug)]
+pub(crate) struct Session {
+    pub(crate) engine: Engine,
+    pub(crate) by: Principal,
+    pub(crate) screen: Arc<Screen>,
+    pub(crate) output: Output,
+    pub(crate) store_url: String,
+}
+
+/// How watching a run ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Watched {
+    /// It came to a stop by itself.
+    ToTheStop,
+    /// The person at the terminal left.
+    Left,
+}
+
+impl Session {
+    /// Opens the store.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be opened.
+    pub(crate) async fn open(common: &Common, missing: IfMissing) -> Result<Self, Failure> {
+        if missing == IfMissing::Refuse
+            && let Some(path) = common.store.strip_prefix("sqlite:")
+            && !path.is_empty()
+            && !Path::new(path).exists()
+        {
+            return Err(Failure::unusable(
+                "store_missing",
+                format!("there is no store at `{path}`"),
+            )
+            .help("`holdpoint run` makes one; name another with `--store sqlite:PATH`"));
+        }
+        let store =
+            holdpoint_store::open(&common.store, holdpoint_store::Options::default()).await?;
+        let kit = Kit {
+            registry: Registry::new(),
+            watchdog: Watchdog::default(),
+            models: BTreeMap::new(),
+        };
+        let output = Output::of(common.json);
+        let screen = Arc::new(Screen::new(output));
+        let watcher: Arc<dyn holdpoint_engine::Watcher> = screen.clone();
+        Ok(Self {
+            engine: Engine::new(store, kit, Options::default(), Some(watcher)),
+            by: Principal::local(&env::os_user()),
+            screen,
+            output,
+            store_url: common.store.clone(),
+        })
+    }
+
+    /// The tenant whose threads are seen.
+    pub(crate) fn tenant(&self) -> &str {
+        &self.by.actor.tenant
+    }
+
+    /// A thread's state, which must be there.
+    ///
+    /// # Errors
+    ///
+    /// It is not, or the store fails.
+    pub(crate) async fn state(&self, key: &ThreadKey) -> Result<State, Failure> {
+        let state = self.engine.state(key).await?;
+        Ok(state.ok_or(Error::Refused(holdpoint_core::Refusal::NotFound))?)
+    }
+
+    /// A thread as every door shows it.
+    ///
+    /// # Errors
+    ///
+    /// It is not there, or the store fails.
+    pub(crate) async fn view(&self, key: &ThreadKey) -> Result<(State, RunView), Failure> {
+        let state = self.state(key).await?;
+        let transcript = self.engine.transcript(key, state.version).await?;
+        let view = RunView::new(&state, &transcript);
+        Ok((state, view))
+    }
+
+    /// Waits for `work` on a thread while showing what happens there. Ctrl+C leaves: what is committed stays.
+    ///
+    /// # Errors
+    ///
+    /// The work's own.
+    pub(crate) async fn watch(
+        &self,
+        key: &ThreadKey,
+        work: impl Future<Output = Result<(), Error>>,
+    ) -> Result<Watched, Failure> {
+        // On the heap, because a driver is large.
+        let work = Box::pin(work);
+        let watched = tokio::select! {
+            // Cancel safe: leaving is meant, and what was started is found again by whoever goes on.
+            done = work => {
+                done?;
+                Watched::ToTheStop
+            }
+            never = self.screen.attend(&self.engine, key) => match never {},
+            _ = tokio::signal::ctrl_c() => Watched::Left,
+        };
+        self.screen.catch_up(&self.engine, key).await;
+        Ok(watched)
+    }
+
+    /// Prints how a run stands, and says what the command ends with.
+    pub(crate) fn report(&self, state: &State, view: &RunView) -> Exit {
+        let status = state.status();
+        match self.output {
+            Output::Json => terminal::json(view),
+            Output::Plain => self.report_plainly(status.as_ref(), view),
+        }
+        Exit::of(status.as_ref())
+    }
+
+    fn report_plainly(&self, status: Option<&Status>, view: &RunView) {
+        if !view.interrupts.is_empty() {
+            terminal::data(&pending::render(view, &self.store_url));
+            return;
+        }
+        match status {
+            Some(Status::Finished) => {
+                if let Some(output) = &view.output
+                    && !self.screen.has_shown_last_text()
+                {
+                    terminal::data(&terminal::block(output, ""));
+                }
+            }
+            Some(Status::Running) => {
+                let name = pending::thread_word(view);
+                terminal::note(&format!(
+                    "{name} is not over; go on with it: {}",
+                    pending::command("recover", &self.store_url)
+                ));
+            }
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,287 @@
+//! What happened, in words: one line for each event, and the details that a reader may want below it.
+
+use std::collections::HashMap;
+
+use holdpoint_core::{
+    ActionId, AfterLate, AfterLookup, AfterModel, AfterUnknown, Decided, Decision, Event, Fate,
+    Finish, LimitKind, Lookup, Outcome, RunOutcome, State, Stop, Verdict, explain_cause,
+};
+
+use crate::{
+    safe_text::{GUTTER, line},
+    terminal,
+};
+
+/// Knows what actions are called, which events do not repeat.
+#[derive(Debug, Default)]
+pub(crate) struct Names(HashMap<ActionId, String>);
+
+impl Names {
+    /// The actions that are open in a state.
+    pub(crate) fn of(state: &State) -> Self {
+        let names = state
+            .actions
+            .values()
+            .map(|action| (action.id, action.tool.name.clone()));
+        Self(names.collect())
+    }
+
+    /// Takes in the actions that an event introduces.
+    pub(crate) fn note(&mut self, event: &Event) {
+        match event {
+            Event::ModelReplied { calls, .. } => {
+                for called in calls {
+                    if let Fate::Action { id, .. } = &called.fate {
+                        self.0.insert(*id, called.call.name.clone());
+                    }
+                }
+            }
+            Event::CompensationBound {
+                action,
+                compensation,
+            } => {
+                let name = format!("undo of {}", self.get(*action));
+                self.0.insert(*compensation, name);
+            }
+            _ => {}
+        }
+    }
+
+    /// An action's name, safe to print.
+    pub(crate) fn get(&self, id: ActionId) -> String {
+        self.0
+            .get(&id)
+            .map_or_else(|| id.to_string(), |name| line(name))
+    }
+}
+
+/// An event in one line, safe to print.
+pub(crate) fn tell(event: &Event, names: &Names) -> String {
+    match event {
+        Event::ThreadCreated { agent, session, .. } => {
+            format!("thread created: {}/{}", line(agent), line(session))
+        }
+        Event::RunStarted {
+            run, plan_version, ..
+        } => format!("run started: {run}, plan {plan_version}"),
+        Event::ModelStarted { attempt, .. } => format!("model asked{}", retry(*attempt)),
+        Event::ModelReplied { text, calls, .. } => match (text.is_empty(), calls.len()) {
+            (_, 0) => "model replied".to_owned(),
+            (_, 1) => "model replied, with a call".to_owned(),
+            (_, count) => format!("model replied, with {count} calls"),
+        },
+        Event::ModelFailed { error, then, .. } => {
+            let then = match then {
+                AfterModel::RetryAt { .. } => "trying again",
+                AfterModel::Ask => "asking a person",
+            };
+            format!("model failed: {}; {then}", line(error))
+        }
+        Event::InterruptRaised(interrupt) => {
+            let about: Vec<String> = interrupt
+                .asks
+                .iter()
+                .map(|ask| names.get(ask.action_id))
+                .collect();
+            let cause = explain_cause(interrupt.cause);
+            format!("asked {}: {cause} ({})", interrupt.id, about.join(", "))
+        }
+        Event::Answered {
+            interrupt,
+            status,
+            decisions,
+            ..
+        } => {
+            let decisions: Vec<String> = decisions
+                .iter()
+                .map(|decided| {
+                    let name = names.get(decided.action_id);
+                    format!("{} {name}", decided.decision.kind())
+                })
+                .collect();
+            let status = status.as_str();
+            format!("answered {interrupt}, {status}: {}", decisions.join(", "))
+        }
+        Event::InterruptClosed {
+            interrupt,
+            status,
+            reason,
+        } => format!("closed {interrupt}, {}: {}", status.as_str(), line(reason)),
+        Event::ActionStarted {
+            action, attempt, ..
+        } => format!("started {}{}", names.get(*action), retry(*attempt)),
+        Event::ActionFinished {
+            action, outcome, ..
+        } => match outcome {
+            Finish::Done { .. } => format!("finished {}", names.get(*action)),
+            Finish::Failed { error } => {
+                format!(
+                    "failed without effect {}: {}",
+                    names.get(*action),
+                    line(error)
+                )
+            }
+        },
+        Event::ActionUnknown {
+            action,
+            reason,
+            then,
+            ..
+        } => {
+            let then = match then {
+                AfterUnknown::RetryAt { .. } => "trying again with the same key",
+                AfterUnknown::LookUpAt { .. } => "looking it up",
+                AfterUnknown::Ask => "asking a person",
+                AfterUnknown::GiveUp => "giving it up",
+            };
+            format!(
+                "outcome unknown of {}: {}; {then}",
+                names.get(*action),
+                line(reason)
+            )
+        }
+        Event::ActionLookedUp {
+            action,
+            lookup,
+            then,
+        } => {
+            let found = match lookup {
+                Lookup::Committed { .. } => "committed".to_owned(),
+                other => line(&format!("{other:?}")).to_lowercase(),
+            };
+            let then = match then {
+                AfterLookup::Settled => "recorded",
+                AfterLookup::RetryAt { .. } => "trying again with the same key",
+                AfterLookup::NotDone => "leaving it undone",
+                AfterLookup::LookUpAt { .. } => "looking again",
+                AfterLookup::Ask => "asking a person",
+            };
+            format!("looked up {}: {found}; {then}", names.get(*action))
+        }
+        Event::LateOutcome { action, then, .. } => {
+            let then = match then {
+                AfterLate::Recorded => "it changes nothing",
+                AfterLate::Settled => "it settles the call",
+                AfterLate::Noted => "a person will see both",
+                AfterLate::Contradicts { .. } => "it contradicts what was settled, asking a person",
+            };
+            format!("late outcome of {}; {then}", names.get(*action))
+        }
+        Event::WarrantVoided { action, reason, .. } => {
+            format!("no longer allowed {}: {}", names.get(*action), line(reason))
+        }
+        Event::CompensationBound { action, .. } => format!("undoing {}", names.get(*action)),
+        Event::Repinned { definition, .. } => format!("definition changed to {definition}"),
+        Event::StopRequested { stop, .. } => format!("stopping: {}", why(stop)),
+        Event::RunEnded { outcome } => match outcome {
+            RunOutcome::Finished => "run finished".to_owned(),
+            RunOutcome::Failed { code, message } => {
+                format!("run failed: {} ({})", line(message), line(code))
+            }
+            RunOutcome::Cancelled => "run cancelled".to_owned(),
+            _ => "run ended".to_owned(),
+        },
+        _ => event.name().to_owned(),
+    }
+}
+
+/// What else an event says, in lines that are safe to print.
+pub(crate) fn details(event: &Event) -> Vec<String> {
+    let quoted = |text: &str| -> Vec<String> {
+        if text.is_empty() {
+            return Vec::new();
+        }
+        terminal::block(text, GUTTER)
+            .lines()
+            .map(str::to_owned)
+            .collect()
+    };
+    match event {
+        Event::RunStarted {
+            input, definition, ..
+        } => {
+            let mut lines = quoted(input);
+            lines.push(format!("definition {definition}"));
+            lines
+        }
+        Event::ModelReplied { text, calls, .. } => {
+            let mut lines = quoted(text);
+            for called in calls {
+                let call = &called.call;
+                let fate = match &called.fate {
+                    Fate::Action { id, verdict, .. } => match verdict {
+                        Verdict::Ask { .. } => format!("{id}, a person is asked"),
+                        _ => format!("{id}, allowed"),
+                    },
+                    Fate::Refused { message } => format!("not done: {}", line(message)),
+                };
+                lines.push(format!("{} {}", line(&call.name), line(&call.arguments)));
+                lines.push(format!("  → {fate}"));
+            }
+            lines
+        }
+        Event::InterruptRaised(interrupt) => {
+            let changes = interrupt.changes.iter();
+            changes
+                .map(|change| format!("- {}", line(change)))
+                .collect()
+        }
+        Event::Answered { decisions, .. } => decisions.iter().filter_map(words).collect(),
+        Event::ActionStarted { key, epoch, .. } => vec![format!("key {key}, epoch {epoch}")],
+        Event::ActionFinished {
+            outcome: Finish::Done { content },
+            ..
+        } => quoted(content),
+        Event::ActionLookedUp {
+            lookup: Lookup::Committed { receipt },
+            ..
+        } => quoted(&receipt.to_string()),
+        Event::LateOutcome { outcome, .. } => match outcome {
+            Outcome::Done { content } => quoted(content),
+            Outcome::Failed { error } => quoted(error),
+            Outcome::Unknown { .. } => Vec::new(),
+        },
+        _ => Vec::new(),
+    }
+}
+
+fn words(decided: &Decided) -> Option<String> {
+    match &decided.decision {
+        Decision::Approve | Decision::NotCommitted | Decision::Compensate => None,
+        Decision::Edit { edited_action } => Some(format!(
+            "{} {}",
+            line(&edited_action.name),
+            line(edited_action.args.canonical())
+        )),
+        Decision::Reject { message } => message.as_ref().map(|text| format!("“{}”", line(text))),
+        Decision::Respond { message } => Some(format!("“{}”", line(message))),
+        Decision::Committed { result } => Some(format!("result {}", line(&result.to_string()))),
+    }
+}
+
+fn retry(attempt: u32) -> String {
+    if attempt > 1 {
+        format!(", attempt {attempt}")
+    } else {
+        String::new()
+    }
+}
+
+fn why(stop: &Stop) -> String {
+    match stop {
+        Stop::Cancelled => "it was cancelled".to_owned(),
+        Stop::Limit { limit } => match limit {
+            LimitKind::Turns => "the limit of model turns is reached".to_owned(),
+            LimitKind::Calls => "the limit of tool calls is reached".to_owned(),
+            LimitKind::Time => "the limit of working time is reached".to_owned(),
+        },
+        Stop::Loop { tool, rejections } => {
+            format!(
+                "the same call of {} was rejected {rejections} times",
+                line(tool)
+            )
+        }
+        Stop::ModelUnavailable { error } => format!("the model does not answer: {}", line(error)),
+        _ => "a stop was requested".to_owned(),
+    }
+}

@@ -1,0 +1,1 @@
+//! Safety tests that kill real processes.

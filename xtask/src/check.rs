@@ -1,0 +1,72 @@
+//! `cargo xtask check` and `cargo xtask test`.
+
+use crate::{
+    requirements,
+    step::{self, Steps, run},
+    variants::Programs,
+};
+
+const DENY: [&str; 3] = ["--", "-D", "warnings"];
+
+/// What can be said without running anything.
+pub(crate) fn check() -> anyhow::Result<()> {
+    let mut steps = Steps::default();
+    static_checks(&mut steps);
+    steps.finish()
+}
+
+/// `check`, and every test.
+pub(crate) fn test() -> anyhow::Result<()> {
+    let mut steps = Steps::default();
+    static_checks(&mut steps);
+    let mut programs = None;
+    let built = steps.take("the programs that tests start", || {
+        programs = Some(Programs::build_all()?);
+        Ok(())
+    });
+    // Outside services that tests need are started here, and announced to them as the programs are.
+    if let (Some(()), Some(programs)) = (built, programs) {
+        steps.take("tests", || {
+            let mut command = if step::has_nextest() {
+                step::cargo(&["nextest", "run", "--workspace", "--no-fail-fast"])
+            } else {
+                step::cargo(&[
+                    "test",
+                    "--workspace",
+                    "--no-fail-fast",
+                    "--lib",
+                    "--bins",
+                    "--tests",
+                ])
+            };
+            programs.announce(&mut command);
+            run(&mut command)
+        });
+        steps.take("doc tests", || {
+            run(&mut step::cargo(&["test", "--workspace", "--doc"]))
+        });
+    }
+    steps.finish()
+}
+
+fn static_checks(steps: &mut Steps) {
+    steps.take("format", || {
+        run(&mut step::cargo(&["fmt", "--all", "--check"]))
+    });
+    steps.take("lints", || {
+        let clippy = ["clippy", "--workspace", "--all-targets"];
+        run(step::cargo(&clippy).args(DENY))
+    });
+    steps.take("lints, with failpoints", || {
+        let clippy = [
+            "clippy",
+            "-p",
+            "holdpoint-cli",
+            "--all-targets",
+            "--features",
+            "failpoints",
+        ];
+        run(step::cargo(&clippy).args(DENY))
+    });
+    steps.take("requirements map", requirements::check);
+}

@@ -1,0 +1,112 @@
+//! `cargo xtask torture`: the safety tests in full, and the tables they fill in `docs/reliability.md`.
+
+use std::{fs, path::Path};
+
+use anyhow::Context;
+use serde_json::Value;
+
+use crate::{
+    env,
+    step::{self, run},
+    tables,
+    variants::Programs,
+};
+
+const PAGE: &str = "docs/reliability.md";
+const NEW_PAGE: &str = include_str!("reliability.md");
+
+/// What to run.
+#[derive(Debug, Default)]
+pub(crate) struct Options {
+    only: Option<String>,
+    seed: Option<u64>,
+}
+
+impl Options {
+    /// Reads `[--only X] [--seed N]`.
+    pub(crate) fn parse(words: &[String]) -> anyhow::Result<Self> {
+        let mut options = Self::default();
+        let mut words = words.iter();
+        while let Some(word) = words.next() {
+            let value = words
+                .next()
+                .with_context(|| format!("`{word}` needs a value"));
+            match word.as_str() {
+                "--only" => options.only = Some(value?.clone()),
+                "--seed" => {
+                    let seed = value?.parse();
+                    options.seed = Some(seed.context("--seed takes a whole number")?);
+                }
+                _ => anyhow::bail!("`{word}` is not an option; use --only TEST or --seed N"),
+            }
+        }
+        Ok(options)
+    }
+}
+
+/// Runs the tests in full, then renders what they wrote, even if some failed.
+pub(crate) fn torture(options: &Options) -> anyhow::Result<()> {
+    let programs = Programs::build_all()?;
+    let folder = programs.target().join("torture");
+    if folder.exists() {
+        fs::remove_dir_all(&folder).with_context(|| folder.display().to_string())?;
+    }
+    fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
+    let nextest = step::has_nextest();
+    let mut command = if nextest {
+        step::cargo(&[
+            "nextest",
+            "run",
+            "--workspace",
+            "--no-fail-fast",
+            "--profile",
+            "torture",
+        ])
+    } else {
+        step::cargo(&["test", "--workspace", "--no-fail-fast", "--tests"])
+    };
+    command.args(&options.only);
+    programs.announce(&mut command);
+    command
+        .env("HOLDPOINT_TORTURE", "1")
+        .env("HOLDPOINT_TORTURE_DIR", &folder);
+    if let Some(seed) = options.seed {
+        command.env("HOLDPOINT_SEED", seed.to_string());
+    }
+    let tested = run(&mut command);
+    let rows = collect(&folder)?;
+    if rows.is_empty() {
+        eprintln!("no test wrote a table to {}", folder.display());
+        return tested;
+    }
+    write_page(&rows)?;
+    tested
+}
+
+fn collect(folder: &Path) -> anyhow::Result<Vec<Value>> {
+    let mut files: Vec<_> = fs::read_dir(folder)?
+        .map(|entry| entry.map(|entry| entry.path()))
+        .collect::<Result<_, _>>()?;
+    files.retain(|path| {
+        path.extension()
+            .is_some_and(|extension| extension == "jsonl")
+    });
+    files.sort();
+    let mut rows = Vec::new();
+    for file in files {
+        for line in fs::read_to_string(&file)?.lines() {
+            let row = serde_json::from_str(line);
+            rows.push(row.with_context(|| format!("{}: `{line}`", file.display()))?);
+        }
+    }
+    Ok(rows)
+}
+
+fn write_page(rows: &[Value]) -> anyhow::Result<()> {
+    let path = env::root().join(PAGE);
+    let old = fs::read_to_string(&path).unwrap_or_else(|_| NEW_PAGE.to_owned());
+    let page = tables::replace(&old, &tables::render(rows)).context(PAGE)?;
+    fs::write(&path, page).context(PAGE)?;
+    eprintln!("{} rows in {PAGE}", rows.len());
+    Ok(())
+}

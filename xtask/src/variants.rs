@@ -1,0 +1,133 @@
+//! The programs that tests start: the binary in several builds, and the tools of the examples.
+//!
+//! All are built in cargo's own target directory, one after the other, so that the libraries are compiled once; then they
+//! are copied to `variants/NAME/` there, because the next build overwrites them.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use anyhow::Context;
+
+use crate::{env, step};
+
+/// A build of the binary: its folder, its features, and the variable that tells tests where it is.
+struct Variant {
+    name: &'static str,
+    features: &'static str,
+    variable: &'static str,
+}
+
+const PLAIN: Variant = Variant {
+    name: "plain",
+    features: "",
+    variable: "HOLDPOINT_BIN",
+};
+
+const SPECIAL: [Variant; 3] = [
+    Variant {
+        name: "failpoints",
+        features: "failpoints",
+        variable: "HOLDPOINT_BIN_FAILPOINTS",
+    },
+    Variant {
+        name: "weak-version-check",
+        features: "failpoints,weak-version-check",
+        variable: "HOLDPOINT_BIN_WEAK_VERSION_CHECK",
+    },
+    Variant {
+        name: "weak-no-started",
+        features: "failpoints,weak-no-started",
+        variable: "HOLDPOINT_BIN_WEAK_NO_STARTED",
+    },
+];
+
+const BINARY: &str = "holdpoint";
+const TOOLS: [&str; 2] = ["holdpoint-example-ledger", "holdpoint-example-files"];
+const TOOLS_FOLDER: &str = "tools";
+const TOOLS_VARIABLE: &str = "HOLDPOINT_EXAMPLE_TOOLS";
+
+/// Where the programs are.
+#[derive(Debug)]
+pub(crate) struct Programs {
+    target: PathBuf,
+}
+
+impl Programs {
+    /// Builds all of them.
+    pub(crate) fn build_all() -> anyhow::Result<Self> {
+        let programs = Self::default_target()?;
+        for variant in &SPECIAL {
+            programs.build(variant)?;
+        }
+        // Last, so that the ordinary binary is what stays in cargo's own folder.
+        programs.finish()
+    }
+
+    /// Builds the ordinary binary and the tools of the examples.
+    pub(crate) fn build_plain() -> anyhow::Result<Self> {
+        Self::default_target()?.finish()
+    }
+
+    fn default_target() -> anyhow::Result<Self> {
+        let target = env::target_dir()?;
+        Ok(Self { target })
+    }
+
+    fn finish(self) -> anyhow::Result<Self> {
+        self.build(&PLAIN)?;
+        step::run(&mut step::cargo(&[
+            "build",
+            "-p",
+            "holdpoint-example-tools",
+        ]))?;
+        for tool in TOOLS {
+            self.keep(tool, &self.folder(TOOLS_FOLDER))?;
+        }
+        Ok(self)
+    }
+
+    fn build(&self, variant: &Variant) -> anyhow::Result<()> {
+        let mut command = step::cargo(&["build", "-p", "holdpoint-cli"]);
+        if !variant.features.is_empty() {
+            command.args(["--features", variant.features]);
+        }
+        step::run(&mut command)?;
+        self.keep(BINARY, &self.folder(variant.name))
+    }
+
+    /// Copies a program out of the way of the next build.
+    fn keep(&self, program: &str, folder: &Path) -> anyhow::Result<()> {
+        let built = self.built().join(program);
+        fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
+        let kept = folder.join(program);
+        // A program that is running cannot be written to, but its name can be taken.
+        let fresh = folder.join(format!(".{program}"));
+        fs::copy(&built, &fresh).with_context(|| built.display().to_string())?;
+        fs::rename(&fresh, &kept).with_context(|| kept.display().to_string())
+    }
+
+    fn folder(&self, name: &str) -> PathBuf {
+        self.target.join("variants").join(name)
+    }
+
+    /// Cargo's own folder, with the ordinary binary and the tools of the examples.
+    pub(crate) fn built(&self) -> PathBuf {
+        self.target.join("debug")
+    }
+
+    /// The target directory.
+    pub(crate) fn target(&self) -> &Path {
+        &self.target
+    }
+
+    /// Tells a test runner where they are.
+    pub(crate) fn announce(&self, command: &mut Command) {
+        command.env(TOOLS_VARIABLE, self.folder(TOOLS_FOLDER));
+        for variant in SPECIAL.iter().chain([&PLAIN]) {
+            command.env(variant.variable, self.folder(variant.name).join(BINARY));
+        }
+    }
+}
