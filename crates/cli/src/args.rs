@@ -61,8 +61,8 @@ Examples:
     Show(Thread),
     /// Show everything that ever happened in a thread
     #[command(after_help = "\
-Every event, with who did it and when. The chain of hashes is checked: a journal that was changed after it was written
-is an error. With `--json` it prints one object a line.
+Every event, with who did it and when. The chain of hashes is checked: a journal that was changed after it was \
+written is an error. With `--json` it prints one object a line.
 
 Examples:
   holdpoint trace monday
@@ -70,11 +70,11 @@ Examples:
     Trace(Thread),
     /// Go on with everything that dead processes left
     #[command(after_help = "\
-Never touches what a live process drives. A call that was cut off is not repeated blindly: it is awaited until it can no
-longer act, then looked up, retried under the same key, or put before a person, as its tool allows.
+Never touches what a live process drives. A call that was cut off is not repeated blindly: it is awaited until it \
+can no longer act, then looked up, retried under the same key, or put before a person, as its tool allows.
 
-Ends with 3 if any of the threads waits, else with 1 if any failed or was cancelled. With `--json` it prints one object
-a line.
+Ends with 3 if any of the threads waits, else with 1 if any failed or was cancelled. With `--json` it prints one \
+object a line.
 
 Examples:
   holdpoint recover
@@ -82,8 +82,11 @@ Examples:
     Recover(Store),
     /// Stop a run
     #[command(after_help = "\
-From here on nothing starts. Calls in flight are awaited, and undone where their tool can undo them. If a live process
-drives the run it does that, and this command does not wait; otherwise this command does.
+THREAD is a thread's id (`thr_…`), AGENT/SESSION, or a session that only one agent has.
+
+From here on nothing starts. Calls in flight are awaited, and undone where their tool can undo them. If a live \
+process drives the run it does that, and this command does not wait; otherwise this command does. It ends with 0 \
+once the request is recorded.
 
 Examples:
   holdpoint cancel monday")]
@@ -100,6 +103,7 @@ pub(crate) struct Common {
         long,
         value_name = "URL",
         env = "HOLDPOINT_STORE",
+        hide_env_values = true,
         default_value = "sqlite:holdpoint.db"
     )]
     pub(crate) store: String,
@@ -113,8 +117,8 @@ pub(crate) struct Common {
 #[command(after_help = "\
 On a terminal it asks for each decision. Elsewhere it prints what is pending and exits with 3.
 
-A thread that is done, failed or was cancelled takes new input; one that waits does not. Without `--input` a thread
-that waits is asked about again, and one whose process died is continued.
+A thread that is done, failed or was cancelled takes new input; one that waits does not. \
+Without `--input`, a thread that waits is asked about again, and one whose process died goes on.
 
 Examples:
   holdpoint run agent.yaml --input \"Please refund order 1001\"
@@ -135,22 +139,31 @@ pub(crate) struct Run {
 
 /// `holdpoint resume`.
 #[derive(Debug, Args)]
-#[command(after_help = "\
+#[command(
+    override_usage = "holdpoint resume [OPTIONS] <THREAD> \
+                      [--approve | --reject [<MESSAGE>] | --decisions <JSON>]",
+    after_help = "\
 THREAD is a thread's id (`thr_…`), AGENT/SESSION, or a session that only one agent has.
 
-An answer decides every action of its interrupt, or is refused and changes nothing. Decisions go by position, or each
-names its `action_id`. The definition is in the store: no YAML file is needed.
+An answer decides every action of its interrupt, or is refused and changes nothing. Decisions go by position, or \
+each names its `action_id`. Without a decision it asks on a terminal, and elsewhere prints what is pending. The \
+definition is in the store: no YAML file is needed.
 
 Examples:
   holdpoint resume monday --approve
   holdpoint resume refund/monday --reject \"The order was never paid\"
-  holdpoint resume monday --decisions '[{\"type\":\"approve\"},{\"type\":\"reject\",\"message\":\"not this one\"}]'
-  holdpoint resume monday --decisions '[{\"type\":\"edit\",\"edited_action\":{\"name\":\"issue_refund\",\"args\":{…}}}]'
-  holdpoint resume monday --decisions '[{\"type\":\"respond\",\"message\":\"It was paid yesterday\"}]'
+  holdpoint resume monday --decisions '[{\"type\":\"approve\"},{\"type\":\"reject\"}]'
+
+Decisions, for each action:
+  {\"type\":\"approve\"}
+  {\"type\":\"edit\",\"edited_action\":{\"name\":\"issue_refund\",\"args\":{…}}}
+  {\"type\":\"reject\",\"message\":\"The order was never paid\"}
+  {\"type\":\"respond\",\"message\":\"It was paid yesterday\"}
 Where nobody knows whether a write took effect:
-  holdpoint resume monday --decisions '[{\"type\":\"committed\",\"result\":{\"receipt\":7}}]'
-  holdpoint resume monday --decisions '[{\"type\":\"not_committed\"}]'
-  holdpoint resume monday --decisions '[{\"type\":\"compensate\"}]'")]
+  {\"type\":\"committed\",\"result\":{\"receipt\":7}}    it did, and returned this
+  {\"type\":\"not_committed\"}                       it did not; try again with the same key
+  {\"type\":\"compensate\"}                          undo it"
+)]
 pub(crate) struct Resume {
     /// The thread
     pub(crate) thread: String,
@@ -214,19 +227,22 @@ pub(crate) struct Check {
 
 /// Reads the command line. The exit code is that of a usage error, or of the help that was asked for.
 pub(crate) fn parse() -> Result<Cli, ExitCode> {
-    Cli::try_parse().map_err(|error| match error.kind() {
-        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
+    Cli::try_parse().map_err(|error| {
+        let asked_for = [ErrorKind::DisplayHelp, ErrorKind::DisplayVersion].contains(&error.kind());
+        if !asked_for && wants_json() {
+            let text = error.to_string();
+            let first = text.split("\n\n").next().unwrap_or_default();
+            let words: Vec<&str> = first.split_whitespace().collect();
+            Failure::usage(words.join(" ").trim_start_matches("error: "))
+                .details(serde_json::json!({"usage": text.trim_end()}))
+                .print_json();
+        } else {
             // Nobody may be reading, and there is nobody to tell.
             let _ = error.print();
+        }
+        if asked_for {
             ExitCode::SUCCESS
-        }
-        _ if wants_json() => {
-            let text = error.to_string();
-            Failure::usage(text.trim_start_matches("error: ").trim_end()).print_json();
-            Exit::Usage.into()
-        }
-        _ => {
-            let _ = error.print();
+        } else {
             Exit::Usage.into()
         }
     })

@@ -1,5 +1,10 @@
 //! Why a command did not do what it was asked to, for people and for programs.
 
+#![expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "what is not named here is a usage error without more to say, which changes nothing"
+)]
+
 use holdpoint_core::Refusal;
 use holdpoint_engine::Error;
 use holdpoint_store::OpenError;
@@ -9,7 +14,11 @@ use crate::{exit::Exit, safe_text, terminal};
 
 /// Why a command ends without having done what it was asked to.
 #[derive(Debug)]
-pub(crate) struct Failure {
+pub(crate) struct Failure(Box<Parts>);
+
+// On the heap, because every result carries the room for it.
+#[derive(Debug)]
+struct Parts {
     message: String,
     /// What a person is told instead, where it is more than one line.
     lines: Vec<String>,
@@ -36,60 +45,61 @@ impl Failure {
     }
 
     fn new(code: &'static str, exit: Exit, message: impl Into<String>) -> Self {
-        Self {
+        Self(Box::new(Parts {
             message: message.into(),
             lines: Vec::new(),
             code,
             help: None,
             details: json!({}),
             exit,
-        }
+        }))
     }
 
     /// With what would be right.
     pub(crate) fn help(mut self, help: impl Into<String>) -> Self {
-        self.help = Some(help.into());
+        self.0.help = Some(help.into());
         self
     }
 
     /// With what a program wants to know.
     pub(crate) fn details(mut self, details: Value) -> Self {
-        self.details = details;
+        self.0.details = details;
         self
     }
 
     /// With what a person is told instead of the message.
     pub(crate) fn lines(mut self, lines: Vec<String>) -> Self {
-        self.lines = lines;
+        self.0.lines = lines;
         self
     }
 
     /// What the command ends with.
     pub(crate) const fn exit(&self) -> Exit {
-        self.exit
+        self.0.exit
     }
 
     /// Prints it for a person.
     pub(crate) fn print(&self) {
-        if self.lines.is_empty() {
-            terminal::note(&format!("error: {}", safe_text::line(&self.message)));
+        if self.0.lines.is_empty() {
+            terminal::note(&format!("error: {}", safe_text::line(&self.0.message)));
         }
-        for line in &self.lines {
+        for line in &self.0.lines {
             terminal::note(&safe_text::line(line));
         }
-        if let Some(help) = &self.help {
+        if let Some(help) = &self.0.help {
             terminal::note(&format!("help: {}", safe_text::line(help)));
         }
     }
 
     /// Prints it as the one object that a program gets.
     pub(crate) fn print_json(&self) {
-        terminal::json(&self.to_value());
-    }
-
-    /// As the one object that a program gets.
-    pub(crate) fn to_value(&self) -> Value {
-        json!({"error": self.message, "code": self.code, "details": self.details})
+        let Parts {
+            message,
+            code,
+            details,
+            ..
+        } = &*self.0;
+        terminal::json(&json!({"error": message, "code": code, "details": details}));
     }
 }
 

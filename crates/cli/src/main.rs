@@ -19,18 +19,24 @@ mod zone;
 
 use std::process::ExitCode;
 
-use anyhow::Context as _;
+use crate::{exit::Exit, failure::Failure};
 
-fn main() -> anyhow::Result<ExitCode> {
+fn main() -> ExitCode {
     // Must come first: the same executable is started again as the watchdog of every command tool.
     holdpoint_tools::enter();
     let cli = match args::parse() {
         Ok(cli) => cli,
-        Err(code) => return Ok(code),
+        Err(code) => return code,
     };
-    let runtime = tokio::runtime::Runtime::new().context("no threads can be started")?;
+    let runtime = match tokio::runtime::Runtime::new() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            Failure::unusable("no_threads", format!("no thread can be started: {error}")).print();
+            return Exit::Usage.into();
+        }
+    };
     let exit = runtime.block_on(commands::run(cli));
     // A read of the terminal cannot be taken back, and nobody waits for its line any more.
     runtime.shutdown_background();
-    Ok(exit.into())
+    exit.into()
 }

@@ -92,32 +92,51 @@ fn how_to_answer(view: &RunView, interrupt: &InterruptView, store_url: &str) -> 
     if all_allow(DecisionKind::Reject) {
         let _ = writeln!(out, "    {resume} --reject 'why not'");
     }
-    let examples: Vec<String> = interrupt
-        .value
-        .action_requests
-        .iter()
-        .zip(configs)
-        .map(|(request, config)| example(request, config))
-        .collect();
-    let _ = writeln!(out, "    {resume} --decisions '[{}]'", examples.join(","));
+    for decisions in examples(interrupt) {
+        let _ = writeln!(out, "    {resume} --decisions '[{decisions}]'");
+    }
     out
 }
 
-/// An example of a decision that neither `--approve` nor `--reject` can make.
-fn example(request: &ActionRequest, config: &ReviewConfig) -> String {
-    let kinds = config.allowed_decisions.as_slice();
-    let by_flag =
-        |kind: &&DecisionKind| !matches!(kind, DecisionKind::Approve | DecisionKind::Reject);
-    let kind = kinds.iter().find(by_flag).or(kinds.first());
+/// Answers that neither `--approve` nor `--reject` can give: for one action each decision, for several a mixed one.
+fn examples(interrupt: &InterruptView) -> Vec<String> {
+    let by_flag = |kind: DecisionKind| matches!(kind, DecisionKind::Approve | DecisionKind::Reject);
+    let requests = interrupt.value.action_requests.iter();
+    let pairs: Vec<_> = requests.zip(&interrupt.value.review_configs).collect();
+    if let [(request, config)] = pairs.as_slice() {
+        let kinds = config.allowed_decisions.as_slice().iter();
+        return kinds
+            .filter(|kind| !by_flag(**kind))
+            .map(|kind| example(request, *kind))
+            .collect();
+    }
+    let mixed: Vec<String> = pairs
+        .iter()
+        .filter_map(|(request, config)| {
+            let kinds = config.allowed_decisions.as_slice();
+            let kind = kinds
+                .iter()
+                .find(|kind| !by_flag(**kind))
+                .or(kinds.first())?;
+            Some(example(request, *kind))
+        })
+        .collect();
+    vec![mixed.join(",")]
+}
+
+/// A decision, with its blanks left open: arguments that a model wrote are not for a shell.
+fn example(request: &ActionRequest, kind: DecisionKind) -> String {
     match kind {
-        Some(DecisionKind::Edit) => format!(
+        DecisionKind::Edit => format!(
             r#"{{"type":"edit","edited_action":{{"name":"{}","args":{{…}}}}}}"#,
             line(&request.name)
         ),
-        Some(DecisionKind::Respond) => r#"{"type":"respond","message":"…"}"#.to_owned(),
-        Some(DecisionKind::Committed) => r#"{"type":"committed","result":…}"#.to_owned(),
-        Some(kind) => format!(r#"{{"type":"{kind}"}}"#),
-        None => String::new(),
+        DecisionKind::Respond => r#"{"type":"respond","message":"…"}"#.to_owned(),
+        DecisionKind::Committed => r#"{"type":"committed","result":…}"#.to_owned(),
+        DecisionKind::Approve
+        | DecisionKind::Reject
+        | DecisionKind::NotCommitted
+        | DecisionKind::Compensate => format!(r#"{{"type":"{kind}"}}"#),
     }
 }
 

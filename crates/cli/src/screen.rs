@@ -3,6 +3,11 @@
 //! What this process commits comes from the engine at once; what another process commits is read from the store now and
 //! then. Each event is shown once, whichever way it came.
 
+#![expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "only for showing: what is not named here needs no line"
+)]
+
 use std::{
     collections::HashMap,
     convert::Infallible,
@@ -10,7 +15,7 @@ use std::{
     time::Duration,
 };
 
-use holdpoint_core::{ActionId, Digest, Entry, Event, State, ThreadId, decode_records};
+use holdpoint_core::{ActionId, Digest, Entry, Event, Finish, State, ThreadId, decode_records};
 use holdpoint_engine::{Engine, Watcher};
 use holdpoint_models::Delta;
 use holdpoint_store::ThreadKey;
@@ -225,7 +230,10 @@ impl Shown {
                 return self.show_text(mode, text, calls.is_empty());
             }
             Event::ActionStarted { .. } => "→",
-            Event::ActionFinished { .. } => "✓",
+            Event::ActionFinished { outcome, .. } => match outcome {
+                Finish::Done { .. } => "✓",
+                Finish::Failed { .. } => "✗",
+            },
             Event::ModelFailed { .. }
             | Event::ActionUnknown { .. }
             | Event::ActionLookedUp { .. }

@@ -1,10 +1,16 @@
 //! What happened, in words: one line for each event, and the details that a reader may want below it.
 
+#![expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "only for showing: what has no words of its own is shown by its name"
+)]
+
 use std::collections::HashMap;
 
 use holdpoint_core::{
     ActionId, AfterLate, AfterLookup, AfterModel, AfterUnknown, Decided, Decision, Event, Fate,
-    Finish, LimitKind, Lookup, Outcome, RunOutcome, State, Stop, Verdict, explain_cause,
+    Finish, Interrupt, LimitKind, Lookup, Outcome, RunOutcome, State, Stop, Subject, Verdict,
+    explain_cause,
 };
 
 use crate::{
@@ -19,11 +25,16 @@ pub(crate) struct Names(HashMap<ActionId, String>);
 impl Names {
     /// The actions that are open in a state.
     pub(crate) fn of(state: &State) -> Self {
-        let names = state
-            .actions
-            .values()
-            .map(|action| (action.id, action.tool.name.clone()));
-        Self(names.collect())
+        let actions = state.actions.values();
+        let mut names = Self(
+            actions
+                .map(|action| (action.id, action.tool.name.clone()))
+                .collect(),
+        );
+        for interrupt in state.interrupts.values() {
+            names.note_asks(interrupt);
+        }
+        names
     }
 
     /// Takes in the actions that an event introduces.
@@ -43,7 +54,16 @@ impl Names {
                 let name = format!("undo of {}", self.get(*action));
                 self.0.insert(*compensation, name);
             }
+            Event::InterruptRaised(interrupt) => self.note_asks(interrupt),
             _ => {}
+        }
+    }
+
+    fn note_asks(&mut self, interrupt: &Interrupt) {
+        for ask in &interrupt.asks {
+            if ask.subject == Subject::Model {
+                self.0.insert(ask.action_id, "the model".to_owned());
+            }
         }
     }
 
@@ -147,7 +167,9 @@ pub(crate) fn tell(event: &Event, names: &Names) -> String {
         } => {
             let found = match lookup {
                 Lookup::Committed { .. } => "committed".to_owned(),
-                other => line(&format!("{other:?}")).to_lowercase(),
+                Lookup::NotFound => "not found".to_owned(),
+                Lookup::Partial { .. } => "partly done".to_owned(),
+                Lookup::Unknown { .. } => "unknown".to_owned(),
             };
             let then = match then {
                 AfterLookup::Settled => "recorded",
@@ -211,7 +233,8 @@ pub(crate) fn details(event: &Event) -> Vec<String> {
                 let fate = match &called.fate {
                     Fate::Action { id, verdict, .. } => match verdict {
                         Verdict::Ask { .. } => format!("{id}, a person is asked"),
-                        _ => format!("{id}, allowed"),
+                        Verdict::Allow => format!("{id}, allowed"),
+                        Verdict::Deny => format!("{id}, denied"),
                     },
                     Fate::Refused { message } => format!("not done: {}", line(message)),
                 };

@@ -49,7 +49,7 @@ impl Default for Options {
 
 /// Is told what happens in this process, for showing it. It cannot change anything.
 pub trait Watcher: Send + Sync + std::fmt::Debug {
-    /// Events of a thread were committed by this process, or read because another one committed them.
+    /// Events of a thread that this process drives were committed, by it or by another one.
     fn committed(&self, key: &ThreadKey, entries: &[Entry]);
     /// A model said a part of something that is not committed yet.
     fn delta(&self, key: &ThreadKey, delta: &Delta);

@@ -68,24 +68,22 @@ impl Engine {
     ) -> Result<(), Error> {
         let mut current = None;
         for entry in self.journal(key).await? {
-            match entry.event {
-                Event::RunStarted { run, .. } => current = Some((run, entry.header.at)),
-                Event::RunEnded { outcome } => {
-                    if let Some((run_id, started_at)) = current.take() {
-                        let (status, cause) = ended(&outcome);
-                        let summary = RunSummary {
-                            run_id,
-                            thread_id: state.thread,
-                            agent: state.agent.clone(),
-                            session: state.session.clone(),
-                            status,
-                            cause,
-                            started_at,
-                        };
-                        found.insert(run_id, summary);
-                    }
-                }
-                _ => {}
+            if let Event::RunStarted { run, .. } = entry.event {
+                current = Some((run, entry.header.at));
+            } else if let Event::RunEnded { outcome } = entry.event
+                && let Some((run_id, started_at)) = current.take()
+            {
+                let (status, cause) = ended(&outcome);
+                let summary = RunSummary {
+                    run_id,
+                    thread_id: state.thread,
+                    agent: state.agent.clone(),
+                    session: state.session.clone(),
+                    status,
+                    cause,
+                    started_at,
+                };
+                found.insert(run_id, summary);
             }
         }
         Ok(())

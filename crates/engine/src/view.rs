@@ -51,7 +51,8 @@ pub struct InterruptView {
     pub kind: InterruptKind,
     /// What is asked.
     pub value: RequestView,
-    /// Why the run waits.
+    /// Why the run waits. Its door shows it once, with the run.
+    #[serde(skip)]
     pub cause: Cause,
     /// When it expires.
     #[serde(skip_serializing_if = "Option::is_none")]

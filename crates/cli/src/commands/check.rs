@@ -42,7 +42,7 @@ impl Found {
                     .err()
                     .map(|error| error.to_string());
                 Self {
-                    fits: model.is_none() && !(strict && !loaded.warnings.is_empty()),
+                    fits: model.is_none() && (!strict || loaded.warnings.is_empty()),
                     agent: Some(loaded.definition.name),
                     problems: Vec::new(),
                     warnings: loaded.warnings,

@@ -107,7 +107,8 @@ fn print_message(message: &Message) {
         } => {
             say("model", content);
             for call in tool_calls {
-                say(&format!("  → {}", line(&call.name)), &call.arguments);
+                terminal::data(&format!("  → {}", line(&call.name)));
+                terminal::data(&terminal::block(&call.arguments, &format!("    {GUTTER}")));
             }
         }
         Message::Tool {

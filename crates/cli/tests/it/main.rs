@@ -1,0 +1,11 @@
+//! The command line as its users meet it: the real binary, the shipped examples, a store on disk.
+
+#![expect(clippy::unwrap_used, reason = "in a test a panic is the report")]
+
+mod answers;
+mod asking;
+mod hostile;
+mod life;
+mod naming;
+mod screens;
+mod support;
