@@ -194,7 +194,13 @@ pub fn apply(state: &mut State, at: Timestamp, by: &Actor, event: &Event) {
             }
             match then {
                 AfterUnknown::RetryAt { at } => make_ready(state, *action, Some(*at)),
-                AfterUnknown::LookUpAt { at } => look_up(state, *action, 0, *at),
+                AfterUnknown::LookUpAt { at } => {
+                    // By the clock that the lookup waits for, which may lag behind the journal's time.
+                    if let Some(action) = state.actions.get_mut(action) {
+                        action.settle_at = Some(*at);
+                    }
+                    look_up(state, *action, 0, *at);
+                }
                 AfterUnknown::Ask => unsettle(state, *action),
                 AfterUnknown::GiveUp => close(state, *action),
             }
@@ -229,7 +235,9 @@ pub fn apply(state: &mut State, at: Timestamp, by: &Actor, event: &Event) {
                     finished(state, *action, matches!(outcome, Outcome::Done { .. }))
                 }
                 AfterLate::Noted => {
-                    if let Some(action) = state.actions.get_mut(action) {
+                    if let Some(action) = state.actions.get_mut(action)
+                        && action.doubt == Doubt::None
+                    {
                         action.doubt = Doubt::EarlierAttemptDone;
                     }
                 }

@@ -5,7 +5,7 @@ use crate::{
     Event, Finish, InterruptId, InterruptStatus, Outcome, Past, SettledAs, State, fold,
 };
 
-/// Finds an action that was settled, and how, by folding the whole journal.
+/// Finds an action that was settled, and how, by folding the whole journal; `None` while it is open.
 #[must_use]
 pub fn past_action(entries: &[Entry], id: ActionId) -> Option<Past> {
     let mut state = State::default();
@@ -29,6 +29,9 @@ pub fn past_action(entries: &[Entry], id: ActionId) -> Option<Past> {
                 }
             }
         }
+    }
+    if state.actions.contains_key(&id) {
+        return None;
     }
     Some(Past {
         action: last?,

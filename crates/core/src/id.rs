@@ -155,12 +155,15 @@ impl Seed {
         hash.finalize().into()
     }
 
-    /// Sixteen bytes in the layout of UUID version 7: milliseconds first, then randomness.
+    /// Sixteen bytes in the layout of UUID version 7: milliseconds, a counter, then randomness.
     fn fresh(&self, number: u64) -> [u8; 16] {
         let mut bytes = [0; 16];
         bytes.copy_from_slice(&self.draw("id", number)[..16]);
         bytes[..6].copy_from_slice(&self.at.as_millis().to_be_bytes()[2..]);
-        bytes[6] = 0x70 | (bytes[6] & 0x0f);
+        // The draw's number comes next, so that what one command creates sorts in the order it was created.
+        let order = number.to_be_bytes();
+        bytes[6] = 0x70 | (order[6] & 0x0f);
+        bytes[7] = order[7];
         bytes[8] = 0x80 | (bytes[8] & 0x3f);
         bytes
     }

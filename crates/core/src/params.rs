@@ -374,7 +374,7 @@ mod tests {
         #[test]
         fn the_canonical_spelling_reads_back_as_itself(value in json()) {
             let params = Params::from_value(&serde_json::json!({"v": value})).unwrap();
-            prop_assert_eq!(Params::parse(params.canonical()).unwrap(), params.clone());
+            prop_assert_eq!(&Params::parse(params.canonical()).unwrap(), &params);
             let stored = serde_json::to_string(&params).unwrap();
             prop_assert_eq!(serde_json::from_str::<Params>(&stored).unwrap(), params);
         }

@@ -237,7 +237,11 @@ impl State {
             Phase::Ended(RunOutcome::Failed { .. }) => Status::Failed,
             Phase::Ended(RunOutcome::Cancelled) => Status::Cancelled,
             Phase::Active(_) if !next(self).is_empty() => Status::Running,
-            Phase::Active(_) => match self.interrupts.values().next() {
+            Phase::Active(_) => match self
+                .interrupts
+                .values()
+                .min_by_key(|interrupt| interrupt.asked_at)
+            {
                 Some(interrupt) => Status::Waiting(interrupt.cause),
                 None => Status::Running,
             },

@@ -26,6 +26,8 @@ struct Slot {
     tool: String,
     /// What ran instead, if a person edited the call.
     edited: Option<Params>,
+    /// Whether a call was made, or may have been.
+    started: bool,
     reply: Option<Reply>,
 }
 
@@ -145,10 +147,11 @@ impl Transcript {
 
     /// Adds what an event contributes to the conversation.
     pub fn apply(&mut self, event: &Event) {
-        self.add(event);
-        if self.turn.iter().all(|slot| slot.reply.is_some()) {
+        // What a call reported may still be undone or corrected until the model is asked again.
+        if matches!(event, Event::ModelStarted { frame, .. } if frame.is_root()) {
             self.flush();
         }
+        self.add(event);
     }
 
     fn add(&mut self, event: &Event) {
@@ -198,7 +201,9 @@ impl Transcript {
                 action,
                 then: AfterLookup::NotDone,
                 ..
-            } => self.not_executed(*action),
+            } => self.reply(*action, false, ToolStatus::Error, |slot| {
+                preview::not_executed(&slot.tool, &slot.call_id)
+            }),
             Event::LateOutcome {
                 action,
                 outcome,
@@ -209,6 +214,11 @@ impl Transcript {
                 Outcome::Failed { error } => self.failed(*action, error),
                 Outcome::Unknown { .. } => {}
             },
+            Event::ActionStarted { action, .. } => {
+                if let Some(slot) = self.slot(*action) {
+                    slot.started = true;
+                }
+            }
             Event::CompensationBound {
                 action,
                 compensation,
@@ -239,7 +249,6 @@ impl Transcript {
             | Event::ModelFailed { .. }
             | Event::InterruptRaised(_)
             | Event::InterruptClosed { .. }
-            | Event::ActionStarted { .. }
             | Event::ActionUnknown { .. }
             | Event::ActionLookedUp { .. }
             | Event::LateOutcome { .. }
@@ -248,9 +257,15 @@ impl Transcript {
         }
     }
 
+    /// The run was stopped before the call had a result.
     fn not_executed(&mut self, action: ActionId) {
-        self.reply(action, false, ToolStatus::Error, |slot| {
-            preview::not_executed(&slot.tool, &slot.call_id)
+        let started = self.slot(action).is_some_and(|slot| slot.started);
+        self.reply(action, started, ToolStatus::Error, |slot| {
+            if slot.started {
+                preview::given_up(&slot.tool, "the run was stopped before it ended")
+            } else {
+                preview::not_executed(&slot.tool, &slot.call_id)
+            }
         });
     }
 
@@ -284,6 +299,7 @@ impl Transcript {
                     call_id,
                     tool,
                     edited: None,
+                    started: false,
                     reply,
                 }
             })

@@ -9,7 +9,8 @@ use crate::{
 };
 
 /// What a person is told when two attempts at one write may both have been done.
-const EARLIER_ATTEMPT_DONE: &str = "An earlier attempt, recorded as not done, was done after all: it may have taken effect twice.";
+const EARLIER_ATTEMPT_DONE: &str =
+    "An earlier attempt, recorded as not done, was done after all: it may have taken effect twice.";
 
 /// The last gates before a call: what is about to run must be what was allowed, under the plan it was allowed for.
 pub(super) fn start(
@@ -190,13 +191,7 @@ fn follow_up(draft: &mut Draft<'_>, id: ActionId, failure: Option<&str>) {
     match (action.role, failure) {
         (Role::Compensation, _) if action.doubt == Doubt::EarlierAttemptDone => {
             let only = [DecisionKind::Committed];
-            ask_about(
-                draft,
-                id,
-                Cause::ToolFailure,
-                EARLIER_ATTEMPT_DONE,
-                &only,
-            );
+            ask_about(draft, id, Cause::ToolFailure, EARLIER_ATTEMPT_DONE, &only);
         }
         (Role::Compensation, failure) => {
             let reason = clip(failure.unwrap_or("it could not be confirmed"));
@@ -210,13 +205,7 @@ fn follow_up(draft: &mut Draft<'_>, id: ActionId, failure: Option<&str>) {
         }
         (Role::Call | Role::Step, _) if action.doubt == Doubt::EarlierAttemptDone => {
             let only = [DecisionKind::Committed];
-            ask_about(
-                draft,
-                id,
-                Cause::WriteUnknown,
-                EARLIER_ATTEMPT_DONE,
-                &only,
-            );
+            ask_about(draft, id, Cause::WriteUnknown, EARLIER_ATTEMPT_DONE, &only);
         }
         (Role::Call | Role::Step, _) if action.tool.hooks.compensate => compensate(draft, id),
         (Role::Call | Role::Step, _) => {
@@ -292,7 +281,9 @@ fn unknown(draft: &mut Draft<'_>, id: ActionId, reason: &str, seen: Seen) {
         Effect::Read | Effect::Idempotent if stopped => AfterUnknown::GiveUp,
         Effect::Read | Effect::Idempotent if again => AfterUnknown::RetryAt { at: retry_at },
         Effect::Read => AfterUnknown::GiveUp,
-        Effect::Write if action.tool.hooks.lookup && action.doubt != Doubt::EarlierAttemptDone => AfterUnknown::LookUpAt { at: look_up_at },
+        Effect::Write if action.tool.hooks.lookup && action.doubt != Doubt::EarlierAttemptDone => {
+            AfterUnknown::LookUpAt { at: look_up_at }
+        }
         Effect::Idempotent | Effect::Write => AfterUnknown::Ask,
     };
     let cause = if action.tool.effect == Effect::Write {
@@ -386,6 +377,9 @@ pub(super) fn looked_up(
     let ActionStatus::Unknown { lookups, .. } = action.status else {
         return Err(Refusal::Stale("the action is not being looked up"));
     };
+    if lookup == Lookup::NotFound && action.settle_at.is_some_and(|at| draft.now < at) {
+        return Err(Refusal::Stale("the call may still take effect"));
+    }
     let stopped = !draft.wants(action);
     let (then, text) = match &lookup {
         Lookup::Committed { .. } => (AfterLookup::Settled, String::new()),
@@ -406,7 +400,9 @@ pub(super) fn looked_up(
         ),
         Lookup::Unknown { .. } if lookups + 1 < MAX_ATTEMPTS => (
             AfterLookup::LookUpAt {
-                at: draft.back_off(lookups + 1),
+                at: draft
+                    .back_off(lookups + 1)
+                    .max(action.settle_at.unwrap_or_default()),
             },
             String::new(),
         ),

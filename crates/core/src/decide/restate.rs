@@ -34,6 +34,12 @@ pub(super) fn restate(
             .get(&call.action)
             .ok_or(Refusal::Stale("the action is settled"))?;
         expect_unstarted(action, old)?;
+        if restated
+            .iter()
+            .any(|now: &Restated| now.action == call.action)
+        {
+            return Err(Refusal::Stale("an action is restated twice"));
+        }
         if matches!(
             &call.tool,
             ToolNow::Gone

@@ -18,6 +18,9 @@ pub(super) struct Start {
 
 pub(super) fn start(draft: &mut Draft<'_>, start: Start) -> Result<(), Refusal> {
     let state = &draft.state;
+    if state.version > 0 && state.tenant != start.tenant {
+        return Err(Refusal::NotFound);
+    }
     if !state.interrupts.is_empty() {
         return Err(Refusal::InterruptPending {
             pending: state.interrupts.keys().copied().collect(),
@@ -34,8 +37,6 @@ pub(super) fn start(draft: &mut Draft<'_>, start: Start) -> Result<(), Refusal> 
             agent: start.agent,
             session: start.session,
         });
-    } else if state.tenant != start.tenant {
-        return Err(Refusal::NotFound);
     }
     draft.emit(Event::RunStarted {
         run: draft.context.seed.run_id(),
@@ -49,6 +50,9 @@ pub(super) fn start(draft: &mut Draft<'_>, start: Start) -> Result<(), Refusal> 
 }
 
 pub(super) fn cancel(draft: &mut Draft<'_>) -> Result<(), Refusal> {
+    if draft.state.version > 0 && draft.context.by.actor.tenant != draft.state.tenant {
+        return Err(Refusal::NotFound);
+    }
     let active = draft.state.active().ok_or(Refusal::RunOver)?;
     if active.stop.is_none() {
         stop(draft, Stop::Cancelled);

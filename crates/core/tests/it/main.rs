@@ -1,7 +1,17 @@
 //! The pure core, driven through whole lives without any I/O.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test that cannot go on fails"
+)]
+#![expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "a test looks at what it is about"
+)]
 
-
-
+mod golden;
+mod head;
+mod life;
 mod model;
 mod thread;

@@ -265,11 +265,7 @@ impl Thread {
     }
 
     /// Decides one command and commits it.
-    pub(crate) fn tell(
-        &mut self,
-        by: Principal,
-        command: Command,
-    ) -> Result<Vec<Event>, Refusal> {
+    pub(crate) fn tell(&mut self, by: Principal, command: Command) -> Result<Vec<Event>, Refusal> {
         let mut context = self.context(by);
         let mut batch = self.batch();
         batch.decide(command, &mut context)?;
@@ -378,7 +374,14 @@ impl Thread {
         self.drive(Command::ActionOrphaned { action, attempt })
     }
 
+    /// Looks up once the absence of the effect can be trusted.
     pub(crate) fn look_up(&mut self, action: ActionId, lookup: Lookup) -> Vec<Event> {
+        let settled = self
+            .state
+            .actions
+            .get(&action)
+            .and_then(|action| action.settle_at);
+        self.now = self.now.max(settled.unwrap_or(self.now));
         self.drive(Command::LookedUp { action, lookup })
     }
 
@@ -469,10 +472,9 @@ impl Thread {
 pub(crate) fn thinking(state: &State) -> Option<u32> {
     next(state).into_iter().find_map(|work| match work {
         Work::AwaitModel { attempt, .. } => Some(attempt),
-        Work::CallModel { .. }
-        | Work::Start { .. }
-        | Work::Settle { .. }
-        | Work::LookUp { .. } => None,
+        Work::CallModel { .. } | Work::Start { .. } | Work::Settle { .. } | Work::LookUp { .. } => {
+            None
+        }
     })
 }
 

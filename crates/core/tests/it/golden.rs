@@ -1,0 +1,911 @@
+//! The stored format, version 1, as files: a change that would read or write them differently fails here.
+//!
+//! `tests/golden/v1` is checked in. Where the format is *meant* to change, and no store with the old one exists yet,
+//! `HOLDPOINT_BLESS=1 cargo test -p holdpoint-core --test it golden` rewrites the files; afterwards, a change needs a new
+//! version and a new folder, and this one stays.
+
+use std::{collections::BTreeMap, collections::BTreeSet, fmt, fs, path::PathBuf};
+
+use holdpoint_core::{
+    Action, ActionId, ActionStatus, Active, Actor, AfterLate, AfterLookup, AfterModel,
+    AfterUnknown, Allowed, Ask, Called, Cause, Codec, Decided, Decision, DecisionKind, DefaultRule,
+    Definition, Digest, Doubt, EditedAction, Effect, Event, FORMAT, Fate, Finish, Frame, FramePath,
+    FramePhase, Gate, Hooks, Index, Interrupt, InterruptId, InterruptKind, InterruptMode,
+    InterruptStatus, LimitKind, Limits, Lookup, OnTimeout, Outcome, Payload, Phase, Policy,
+    Principal, PrincipalKind, Restated, Role, Run, RunId, RunOutcome, Runner, Seed, Seen, Span,
+    State, Stop, Subject, ThreadId, Timestamp, ToolCall, ToolFacts, ToolSpec, Usage, Verdict,
+    Warrant, WarrantFrom, decode_definition, decode_head, decode_records, hex,
+};
+use serde::{Serialize, de::DeserializeOwned};
+use serde_json::json;
+
+use crate::thread::{Thread, done, held, params};
+
+fn file(name: &str) -> PathBuf {
+    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
+    root.join("tests/golden/v1").join(name)
+}
+
+/// The file's text; rewritten first if that was asked for.
+fn stored<T: Serialize>(name: &str, value: &T) -> String {
+    let path = file(name);
+    if std::env::var_os("HOLDPOINT_BLESS").is_some() {
+        let text = serde_json::to_string_pretty(value).unwrap();
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, text + "\n").unwrap();
+    }
+    fs::read_to_string(path).unwrap()
+}
+
+/// What is stored reads as `value`, and `value` is written as what is stored, to the byte.
+fn check<T: Serialize + DeserializeOwned + PartialEq + fmt::Debug>(name: &str, value: &T) {
+    let text = stored(name, value);
+    assert_eq!(serde_json::from_str::<T>(&text).unwrap(), *value);
+    assert_eq!(serde_json::to_string_pretty(value).unwrap() + "\n", text);
+}
+
+fn at(seconds: i64) -> Timestamp {
+    Timestamp::from_micros(1_800_000_000_000_000 + seconds * 1_000_000)
+}
+
+fn act(number: u8) -> ActionId {
+    ActionId::from_bytes([number; 16])
+}
+
+fn int(number: u8) -> InterruptId {
+    InterruptId::from_bytes([number; 16])
+}
+
+fn run() -> RunId {
+    RunId::from_bytes([1; 16])
+}
+
+fn thread() -> ThreadId {
+    ThreadId::from_bytes([2; 16])
+}
+
+fn subagent() -> FramePath {
+    serde_json::from_str(r#""task#2/act#1""#).unwrap()
+}
+
+fn text(text: &str) -> String {
+    text.to_owned()
+}
+
+fn actor(kind: PrincipalKind) -> Actor {
+    Actor {
+        tenant: text("acme"),
+        name: text("bob"),
+        kind,
+    }
+}
+
+fn both_hooks() -> Hooks {
+    Hooks {
+        lookup: true,
+        compensate: true,
+    }
+}
+
+fn asked_verdict() -> Verdict {
+    Verdict::Ask {
+        allowed: Allowed::new(DecisionKind::CONFIGURABLE.to_vec()).unwrap(),
+        description: Some(text("look closely")),
+    }
+}
+
+fn facts() -> ToolFacts {
+    ToolFacts {
+        name: text("pay"),
+        version: text("1"),
+        effect: Effect::Write,
+        timeout: Span::from_secs(60),
+        settle: Span::from_secs(5),
+        hooks: both_hooks(),
+    }
+}
+
+fn warrant(from: WarrantFrom) -> Warrant {
+    Warrant {
+        from,
+        params_hash: Digest::of(b"params"),
+        tool_version: text("1"),
+        plan_version: 3,
+    }
+}
+
+fn person(kind: PrincipalKind) -> WarrantFrom {
+    WarrantFrom::Person {
+        interrupt: int(9),
+        by: actor(kind),
+        at: at(3),
+    }
+}
+
+fn action(number: u8, status: ActionStatus) -> Action {
+    Action {
+        id: act(number),
+        run: run(),
+        frame: FramePath::root(),
+        parent: None,
+        role: Role::Call,
+        call_id: text("c1"),
+        order: 2,
+        version: 1,
+        definition: Digest::of(b"definition"),
+        tool: facts(),
+        params: params(r#"{"amount":12.5,"to":"ä"}"#),
+        params_hash: Digest::of(b"params"),
+        verdict: asked_verdict(),
+        attempts: 1,
+        settle_at: Some(at(70)),
+        doubt: Doubt::None,
+        status,
+    }
+}
+
+fn plain_action(number: u8, status: ActionStatus) -> Action {
+    Action {
+        settle_at: None,
+        verdict: Verdict::Allow,
+        tool: ToolFacts {
+            hooks: Hooks::default(),
+            effect: Effect::Read,
+            ..facts()
+        },
+        ..action(number, status)
+    }
+}
+
+fn a_question(number: u8, kind: InterruptKind, cause: Cause, asks: Vec<Ask>) -> Interrupt {
+    Interrupt {
+        id: int(number),
+        kind,
+        cause,
+        run: run(),
+        frame: FramePath::root(),
+        asks,
+        plan_version: 3,
+        definition: Digest::of(b"definition"),
+        requester: actor(PrincipalKind::User),
+        asked_at: at(2),
+        expires_at: None,
+        on_timeout: OnTimeout::Expire,
+        nonce: text("00ff"),
+        supersedes: None,
+        changes: vec![],
+    }
+}
+
+fn about_action(number: u8) -> Ask {
+    Ask {
+        action_id: act(number),
+        subject: Subject::Action {
+            tool_version: text("1"),
+            schema: Digest::of(b"schema"),
+            params_hash: Digest::of(b"params"),
+            preview: Digest::of(b"preview"),
+        },
+        allowed: Allowed::standard(),
+        description: None,
+    }
+}
+
+fn about_effect(number: u8) -> Ask {
+    let every = vec![
+        DecisionKind::Approve,
+        DecisionKind::Edit,
+        DecisionKind::Reject,
+        DecisionKind::Respond,
+        DecisionKind::Committed,
+        DecisionKind::NotCommitted,
+        DecisionKind::Compensate,
+    ];
+    Ask {
+        action_id: act(number),
+        subject: Subject::Effect {
+            attempt: 2,
+            params_hash: Digest::of(b"params"),
+        },
+        allowed: Allowed::new(every).unwrap(),
+        description: Some(text("what became of it?")),
+    }
+}
+
+fn about_model(number: u8) -> Ask {
+    Ask {
+        action_id: act(number),
+        subject: Subject::Model,
+        allowed: Allowed::standard(),
+        description: None,
+    }
+}
+
+fn every_cause() -> Vec<Cause> {
+    vec![
+        Cause::HumanApproval,
+        Cause::HumanInput,
+        Cause::Review,
+        Cause::Breakpoint,
+        Cause::UserPause,
+        Cause::ToolFailure,
+        Cause::RateLimit,
+        Cause::BudgetExhausted,
+        Cause::ExternalEvent,
+        Cause::ModelTimeout,
+        Cause::WriteUnknown,
+        Cause::RequirementChange,
+        Cause::SystemRestart,
+    ]
+}
+
+fn questions() -> Vec<Event> {
+    let kinds = [
+        InterruptKind::Approval,
+        InterruptKind::Input,
+        InterruptKind::Review,
+        InterruptKind::Breakpoint,
+        InterruptKind::Error,
+    ];
+    let timeouts = [
+        OnTimeout::Expire,
+        OnTimeout::Reject,
+        OnTimeout::Escalate,
+        OnTimeout::Keep,
+    ];
+    let asks = [about_action(1), about_effect(1), about_model(1)];
+    let made = every_cause()
+        .into_iter()
+        .enumerate()
+        .map(|(number, cause)| {
+            let ask = asks[number % asks.len()].clone();
+            let mut question = a_question(8, kinds[number % kinds.len()], cause, vec![ask]);
+            question.on_timeout = timeouts[number % timeouts.len()];
+            if number == 1 {
+                question.frame = subagent();
+                question.expires_at = Some(at(300));
+                question.supersedes = Some(int(7));
+                question.changes = vec![text("version 1 → 2")];
+            }
+            Event::InterruptRaised(Box::new(question))
+        });
+    made.collect()
+}
+
+fn answers() -> Vec<Event> {
+    let edited_action = EditedAction {
+        name: text("pay"),
+        args: params(r#"{"to":"team"}"#),
+    };
+    let decisions = [
+        Decision::Approve,
+        Decision::Edit { edited_action },
+        Decision::Reject { message: None },
+        Decision::Reject {
+            message: Some(text("no")),
+        },
+        Decision::Respond {
+            message: text("ask Carl"),
+        },
+        Decision::Committed {
+            result: json!({"receipt": [1, null]}),
+        },
+        Decision::NotCommitted,
+        Decision::Compensate,
+    ];
+    let decided = decisions.into_iter().zip(1..).map(|(decision, number)| {
+        let params_hash = (number != 3).then(|| Digest::of(b"params"));
+        Decided {
+            action_id: act(number),
+            decision,
+            params_hash,
+        }
+    });
+    let decided: Vec<Decided> = decided.collect();
+    let statuses = [
+        InterruptStatus::Pending,
+        InterruptStatus::Resolved,
+        InterruptStatus::Rejected,
+        InterruptStatus::Timeout,
+        InterruptStatus::Canceled,
+    ];
+    let closed = statuses.map(|status| Event::InterruptClosed {
+        interrupt: int(8),
+        status,
+        reason: text("the run was cancelled"),
+    });
+    let mut events = vec![
+        Event::Answered {
+            interrupt: int(8),
+            status: InterruptStatus::Resolved,
+            decisions: decided,
+            roles: BTreeSet::from([text("treasurer")]),
+            permissions: BTreeSet::from([text("pay")]),
+        },
+        Event::Answered {
+            interrupt: int(8),
+            status: InterruptStatus::Rejected,
+            decisions: vec![],
+            roles: BTreeSet::new(),
+            permissions: BTreeSet::new(),
+        },
+    ];
+    events.extend(closed);
+    events
+}
+
+fn turns() -> Vec<Event> {
+    let called = |fate| Called {
+        call: ToolCall {
+            id: text("c1"),
+            name: text("pay"),
+            arguments: text(r#"{ "to": "a" }"#),
+        },
+        fate,
+    };
+    let fate = |params, effect, hooks, verdict| Fate::Action {
+        id: act(1),
+        params,
+        version: text("1"),
+        effect,
+        timeout: Span::from_secs(60),
+        settle: Span::from_millis(1_500),
+        hooks,
+        params_hash: Digest::of(b"params"),
+        verdict,
+    };
+    let calls = vec![
+        called(fate(
+            Some(params(r#"{"to":"a"}"#)),
+            Effect::Write,
+            both_hooks(),
+            asked_verdict(),
+        )),
+        called(fate(None, Effect::Read, Hooks::default(), Verdict::Allow)),
+        called(fate(
+            None,
+            Effect::Idempotent,
+            Hooks::default(),
+            Verdict::Deny,
+        )),
+        called(Fate::Refused {
+            message: text("send it as a string"),
+        }),
+    ];
+    let usage = Usage {
+        input_tokens: 12,
+        output_tokens: 7,
+    };
+    let failure = |frame, seen, then| Event::ModelFailed {
+        frame,
+        attempt: 1,
+        error: text("503"),
+        seen,
+        then,
+    };
+    vec![
+        Event::ModelStarted {
+            frame: FramePath::root(),
+            attempt: 1,
+            epoch: 4,
+        },
+        Event::ModelStarted {
+            frame: subagent(),
+            attempt: 2,
+            epoch: 4,
+        },
+        Event::ModelReplied {
+            frame: subagent(),
+            text: text("let me see"),
+            calls,
+            interrupt: Some(int(8)),
+            usage,
+        },
+        Event::ModelReplied {
+            frame: FramePath::root(),
+            text: String::new(),
+            calls: vec![],
+            interrupt: None,
+            usage: Usage::default(),
+        },
+        failure(
+            FramePath::root(),
+            Seen::ByItsDriver,
+            AfterModel::RetryAt { at: at(9) },
+        ),
+        failure(subagent(), Seen::ByAnother, AfterModel::Ask),
+    ]
+}
+
+fn effects() -> Vec<Event> {
+    let unknown = |seen, then| Event::ActionUnknown {
+        action: act(1),
+        attempt: 1,
+        reason: text("timed out"),
+        seen,
+        then,
+    };
+    let looked_up = |lookup, then| Event::ActionLookedUp {
+        action: act(1),
+        lookup,
+        then,
+    };
+    let late = |outcome, then| Event::LateOutcome {
+        action: act(1),
+        attempt: 1,
+        outcome,
+        then,
+    };
+    let finished = |outcome| Event::ActionFinished {
+        action: act(1),
+        attempt: 1,
+        outcome,
+    };
+    let reopened = Action {
+        doubt: Doubt::Reopened,
+        ..action(
+            1,
+            ActionStatus::Unsettled {
+                warrant: warrant(WarrantFrom::Policy),
+            },
+        )
+    };
+    vec![
+        Event::ActionStarted {
+            action: act(1),
+            attempt: 1,
+            key: text("hpk_00"),
+            epoch: 4,
+            deadline: at(60),
+            settle_at: at(65),
+        },
+        finished(Finish::Done {
+            content: text("paid"),
+        }),
+        finished(Finish::Failed {
+            error: text("no funds"),
+        }),
+        unknown(Seen::ByItsDriver, AfterUnknown::RetryAt { at: at(9) }),
+        unknown(Seen::ByAnother, AfterUnknown::LookUpAt { at: at(9) }),
+        unknown(Seen::ByItsDriver, AfterUnknown::Ask),
+        unknown(Seen::ByItsDriver, AfterUnknown::GiveUp),
+        looked_up(
+            Lookup::Committed {
+                receipt: json!({"id": 9}),
+            },
+            AfterLookup::Settled,
+        ),
+        looked_up(Lookup::NotFound, AfterLookup::RetryAt { at: at(9) }),
+        looked_up(Lookup::NotFound, AfterLookup::NotDone),
+        looked_up(
+            Lookup::Unknown {
+                reason: text("not reachable"),
+            },
+            AfterLookup::LookUpAt { at: at(9) },
+        ),
+        looked_up(
+            Lookup::Partial {
+                receipt: json!(null),
+            },
+            AfterLookup::Ask,
+        ),
+        late(
+            Outcome::Unknown {
+                reason: text("timed out"),
+            },
+            AfterLate::Recorded,
+        ),
+        late(
+            Outcome::Failed {
+                error: text("no funds"),
+            },
+            AfterLate::Settled,
+        ),
+        late(
+            Outcome::Done {
+                content: text("paid"),
+            },
+            AfterLate::Noted,
+        ),
+        late(
+            Outcome::Done {
+                content: text("paid"),
+            },
+            AfterLate::Contradicts {
+                reopened: Box::new(reopened),
+            },
+        ),
+        Event::WarrantVoided {
+            action: act(1),
+            reason: text("it changed"),
+            interrupt: int(8),
+        },
+        Event::CompensationBound {
+            action: act(1),
+            compensation: act(2),
+        },
+        Event::Repinned {
+            definition: Digest::of(b"definition 2"),
+            interrupt: int(8),
+            actions: vec![Restated {
+                action: act(1),
+                tool: facts(),
+                params_hash: Digest::of(b"params"),
+                verdict: Verdict::Deny,
+            }],
+        },
+    ]
+}
+
+fn ends() -> Vec<Event> {
+    let stop = |stop, closed| Event::StopRequested { stop, closed };
+    let limit = |limit| stop(Stop::Limit { limit }, vec![]);
+    vec![
+        stop(Stop::Cancelled, vec![act(1), act(2)]),
+        limit(LimitKind::Turns),
+        limit(LimitKind::Calls),
+        limit(LimitKind::Time),
+        stop(
+            Stop::Loop {
+                tool: text("pay"),
+                rejections: 3,
+            },
+            vec![],
+        ),
+        stop(Stop::ModelUnavailable { error: text("401") }, vec![]),
+        Event::RunEnded {
+            outcome: RunOutcome::Finished,
+        },
+        Event::RunEnded {
+            outcome: RunOutcome::Failed {
+                code: text("limit_turns"),
+                message: text("the limit of model turns is reached"),
+            },
+        },
+        Event::RunEnded {
+            outcome: RunOutcome::Cancelled,
+        },
+    ]
+}
+
+fn events() -> Vec<Event> {
+    let mut requester = Principal::new(PrincipalKind::Local, "local", "ann");
+    let begun = |requester: &Principal| Event::RunStarted {
+        run: run(),
+        definition: Digest::of(b"definition"),
+        input: text("go"),
+        plan_version: 3,
+        limits: Limits::default(),
+        requester: requester.clone(),
+    };
+    let mut events = vec![
+        Event::ThreadCreated {
+            thread: thread(),
+            tenant: text("acme"),
+            agent: text("teller"),
+            session: text("s1"),
+        },
+        begun(&requester),
+    ];
+    requester.roles.insert(text("clerk"));
+    requester.permissions.insert(text("pay"));
+    for kind in [
+        PrincipalKind::User,
+        PrincipalKind::Service,
+        PrincipalKind::Agent,
+    ] {
+        requester.actor.kind = kind;
+        events.push(begun(&requester));
+    }
+    let more = [turns(), questions(), answers(), effects(), ends()];
+    events.extend(more.concat());
+    events
+}
+
+#[test]
+fn every_event_is_stored_as_in_version_1() {
+    let events = events();
+    let names: BTreeSet<&str> = events.iter().map(Event::name).collect();
+    assert_eq!(names.len(), 18, "a kind of event is missing: {names:?}");
+    check("events.json", &events);
+}
+
+/// A head in which everything is open that can be.
+fn everything_open() -> State {
+    let policy = || warrant(WarrantFrom::Policy);
+    let statuses = [
+        ActionStatus::Held { interrupt: int(8) },
+        ActionStatus::Ready {
+            warrant: policy(),
+            not_before: None,
+        },
+        ActionStatus::Ready {
+            warrant: warrant(person(PrincipalKind::User)),
+            not_before: Some(at(9)),
+        },
+        ActionStatus::Started {
+            warrant: policy(),
+            epoch: 4,
+            deadline: at(60),
+        },
+        ActionStatus::Unknown {
+            warrant: policy(),
+            lookups: 1,
+            not_before: at(9),
+        },
+        ActionStatus::Unsettled { warrant: policy() },
+        ActionStatus::InDoubt {
+            warrant: warrant(WarrantFrom::Compensation),
+            interrupt: int(9),
+        },
+        ActionStatus::Undoing { by: act(20) },
+    ];
+    let mut actions: Vec<Action> = (1..)
+        .zip(statuses)
+        .map(|(number, status)| action(number, status))
+        .collect();
+    actions[1] = plain_action(2, actions[1].status.clone());
+    actions[2].doubt = Doubt::EarlierAttemptDone;
+    let ready = ActionStatus::Ready {
+        warrant: warrant(WarrantFrom::Compensation),
+        not_before: Some(at(70)),
+    };
+    actions.push(Action {
+        role: Role::Compensation,
+        parent: Some(act(8)),
+        doubt: Doubt::Reopened,
+        ..action(20, ready.clone())
+    });
+    actions.push(Action {
+        role: Role::Step,
+        parent: Some(act(1)),
+        frame: subagent(),
+        ..action(21, ready)
+    });
+    let frame = |phase| Frame {
+        phase,
+        rejected: BTreeMap::new(),
+    };
+    let path = |name: &str| serde_json::from_value(json!(name)).unwrap();
+    let mut root = frame(FramePhase::Acting);
+    root.rejected = BTreeMap::from([(Digest::of(b"rejected"), 2)]);
+    let turn = |not_before| FramePhase::Turn {
+        failures: 1,
+        not_before,
+    };
+    let frames = BTreeMap::from([
+        (FramePath::root(), root),
+        (path("task#1"), frame(turn(None))),
+        (path("task#2"), frame(turn(Some(at(9))))),
+        (
+            path("task#3"),
+            frame(FramePhase::Thinking {
+                attempt: 2,
+                epoch: 4,
+            }),
+        ),
+        (
+            path("task#4"),
+            frame(FramePhase::Stuck { error: text("401") }),
+        ),
+    ]);
+    let questions = [
+        a_question(
+            8,
+            InterruptKind::Approval,
+            Cause::HumanApproval,
+            vec![about_action(1)],
+        ),
+        a_question(
+            9,
+            InterruptKind::Error,
+            Cause::WriteUnknown,
+            vec![about_effect(7)],
+        ),
+        a_question(
+            10,
+            InterruptKind::Error,
+            Cause::ModelTimeout,
+            vec![about_model(22)],
+        ),
+    ];
+    let active = Active {
+        limits: Limits::default(),
+        turns: 4,
+        calls: 9,
+        worked: Span::from_millis(1_234),
+        busy_since: Some(at(1)),
+        stop: Some(Stop::Cancelled),
+        frames,
+    };
+    State {
+        format: FORMAT,
+        version: 42,
+        hash: Digest::of(b"last"),
+        now: at(3),
+        thread: thread(),
+        tenant: text("acme"),
+        agent: text("teller"),
+        session: text("s1"),
+        plan_version: 3,
+        run: Some(Run {
+            id: run(),
+            definition: Digest::of(b"definition"),
+            requester: Principal::local("ann"),
+            started_at: at(0),
+            phase: Phase::Active(active),
+        }),
+        actions: actions.into_iter().map(|it| (it.id, it)).collect(),
+        interrupts: questions.into_iter().map(|it| (it.id, it)).collect(),
+    }
+}
+
+#[test]
+fn a_head_with_everything_open_is_stored_as_in_version_1() {
+    let state = everything_open();
+    check("head.json", &state);
+    let text = fs::read(file("head.json")).unwrap();
+    assert_eq!(decode_head(&Payload::json(text)).unwrap(), state);
+}
+
+#[test]
+fn the_head_of_an_ended_run_and_of_a_thread_that_has_none_are_stored_as_in_version_1() {
+    let ended = |outcome| {
+        let mut state = everything_open();
+        state.actions.clear();
+        state.interrupts.clear();
+        if let Some(run) = &mut state.run {
+            run.phase = Phase::Ended(outcome);
+        }
+        state
+    };
+    let failed = RunOutcome::Failed {
+        code: text("limit_turns"),
+        message: text("the limit of model turns is reached"),
+    };
+    let heads = [
+        State::default(),
+        ended(RunOutcome::Finished),
+        ended(failed),
+        ended(RunOutcome::Cancelled),
+    ];
+    check("heads.json", &heads.to_vec());
+}
+
+fn definition() -> Definition {
+    let spec = |name: &str, effect, runner| ToolSpec {
+        name: text(name),
+        description: text("does it"),
+        version: text("1"),
+        effect,
+        input_schema: json!({"type": "object", "properties": {"to": {"type": "string"}}}),
+        runner,
+        timeout: ToolSpec::DEFAULT_TIMEOUT,
+        settle: ToolSpec::DEFAULT_SETTLE,
+        permissions: vec![],
+    };
+    let command = |lookup: Option<&str>, compensate: Option<&str>| Runner::Command {
+        command: vec![text("/bin/pay"), text("--now")],
+        cwd: text("/srv"),
+        lookup: lookup.map(|program| vec![text(program)]),
+        compensate: compensate.map(|program| vec![text(program)]),
+    };
+    let mut pay = spec(
+        "pay",
+        Effect::Write,
+        command(Some("/bin/seen"), Some("/bin/undo")),
+    );
+    pay.permissions = vec![text("pay")];
+    let gate = |description| Gate::Ask {
+        allowed: Allowed::new(DecisionKind::CONFIGURABLE.to_vec()).unwrap(),
+        description,
+    };
+    Definition {
+        format: FORMAT,
+        name: text("teller"),
+        version: text("3"),
+        model: text("scripted:/srv/scenario.yaml"),
+        system_prompt: Some(text("Be careful.")),
+        tools: vec![
+            pay,
+            spec("look", Effect::Read, command(None, None)),
+            spec(
+                "put",
+                Effect::Idempotent,
+                Runner::Code {
+                    hooks: both_hooks(),
+                },
+            ),
+        ],
+        policy: Policy {
+            interrupt_on: BTreeMap::from([
+                (text("pay"), gate(Some(text("look closely")))),
+                (text("look"), Gate::Open),
+                (text("*"), gate(None)),
+            ]),
+            default: DefaultRule::Deny,
+        },
+        interrupt_mode: InterruptMode::Batched,
+        limits: Limits::default(),
+    }
+}
+
+#[test]
+fn a_definition_is_stored_as_in_version_1() {
+    let mut small = definition();
+    small.system_prompt = None;
+    small.policy.default = DefaultRule::Allow;
+    let mut asking = small.clone();
+    asking.policy.default = DefaultRule::Interrupt;
+    check("definitions.json", &vec![definition(), small, asking]);
+    let text = stored("definition.json", &definition());
+    let payload = Payload::json(text.into_bytes());
+    assert_eq!(decode_definition(&payload).unwrap(), definition());
+}
+
+#[test]
+fn digests_keys_ids_and_the_chain_are_computed_as_in_version_1() {
+    let mut life = Thread::asked(vec![held("c1", r#"{"to":"ä","n":1.50}"#)]);
+    life.answer(vec![Decision::Approve]).unwrap();
+    let action = life.action("c1").clone();
+    let key = action.idempotency_key(life.state.thread);
+    life.run(action.id, done("paid"));
+    let entries = decode_records(Digest::default(), &life.records).unwrap();
+    assert_eq!(entries, life.entries);
+    let records: Vec<_> = life
+        .records
+        .iter()
+        .map(|record| {
+            json!({
+                "seq": record.seq,
+                "header": String::from_utf8(record.header.clone()).unwrap(),
+                "salt": hex(&record.salt),
+                "payload": String::from_utf8(record.payload.bytes.clone()).unwrap(),
+                "hash": record.hash,
+            })
+        })
+        .collect();
+    let definition = definition();
+    let canonical = definition.to_canonical().unwrap();
+    let mut seed = Seed::new([7; 16], at(0));
+    let indexes = [
+        Index::Runnable,
+        Index::Pending,
+        Index::Due,
+        Index::Closed,
+        Index::Run,
+        Index::Session,
+        Index::Step,
+        Index::Workflow,
+    ];
+    let derived = json!({
+        "thread_of_acme_teller_s1": ThreadId::of_session("acme", "teller", "s1"),
+        "params_hash": action.params_hash,
+        "idempotency_key": key,
+        "definition_digest": Digest::of(canonical.as_bytes()),
+        "schema_digest": definition.tools[0].schema_digest(),
+        "fresh_run": seed.run_id(),
+        "fresh_action": seed.action_id(),
+        "fresh_interrupt": seed.interrupt_id(),
+        "fresh_nonce": seed.nonce(),
+        "codecs": [Codec::Erased.number(), Codec::Json.number()],
+        "indexes": indexes.map(Index::number),
+        "records": records,
+    });
+    check("derived.json", &derived);
+}
+
+#[test]
+fn what_a_newer_build_wrote_is_not_read() {
+    let newer = |value: serde_json::Value| {
+        let mut value = value;
+        value["v"] = json!(FORMAT + 1);
+        Payload::json(serde_json::to_vec(&value).unwrap())
+    };
+    let found = FORMAT + 1;
+    let damaged = holdpoint_core::Damaged::Newer { found };
+    let head = newer(serde_json::to_value(everything_open()).unwrap());
+    assert_eq!(decode_head(&head), Err(damaged.clone()));
+    let definition = newer(serde_json::to_value(definition()).unwrap());
+    assert_eq!(decode_definition(&definition), Err(damaged));
+}

@@ -1,0 +1,274 @@
+//! Answers: who may give them, what fits, and what a wrong one changes (nothing).
+
+use holdpoint_core::{
+    ActionStatus, Actor, Answer, Command, Decision, DecisionKind, Effect, Event, InterruptId,
+    InterruptStatus, Principal, PrincipalKind, Refusal, Span, WarrantFrom,
+};
+
+use crate::thread::{TENANT, Thread, ask, call, committed, edit, held, plain, reject, tool, user};
+
+fn two() -> Thread {
+    Thread::asked(vec![
+        held("c1", r#"{"to":"a"}"#),
+        held("c2", r#"{"to":"b"}"#),
+    ])
+}
+
+#[test]
+fn an_answer_by_id_may_come_in_any_order() {
+    let mut thread = two();
+    let (first, second) = (thread.action("c1").id, thread.action("c2").id);
+    let answer = Answer::ById(vec![
+        (second, reject("not to b")),
+        (first, Decision::Approve),
+    ]);
+    let id = thread.pending().id;
+    thread.answer_to(id, answer).unwrap();
+    assert!(thread.is_ready("c1"));
+    let told = "User rejected the tool call for `pay` with reason: not to b";
+    assert_eq!(thread.told(), [("c2".to_owned(), told.to_owned())]);
+}
+
+#[test]
+fn one_decision_for_all_decides_each() {
+    let mut thread = two();
+    let id = thread.pending().id;
+    thread
+        .answer_to(id, Answer::All(Decision::Approve))
+        .unwrap();
+    assert!(thread.is_ready("c1") && thread.is_ready("c2"));
+}
+
+#[test]
+fn a_bad_answer_changes_nothing_and_the_right_one_works_after() {
+    let mut thread = two();
+    let (first, second) = (thread.action("c1").id, thread.action("c2").id);
+    let unknown: holdpoint_core::ActionId = "act_00000000000000000000000000000001".parse().unwrap();
+    let id = thread.pending().id;
+    let approve = || Decision::Approve;
+    let cases = [
+        (
+            Answer::ByPosition(vec![approve()]),
+            "the interrupt asks about 2 actions, the answer has 1 decision".to_owned(),
+        ),
+        (
+            Answer::ByPosition(vec![approve(), approve(), approve()]),
+            "the interrupt asks about 2 actions, the answer has 3 decisions".to_owned(),
+        ),
+        (
+            Answer::ByPosition(vec![approve(), Decision::NotCommitted]),
+            format!(
+                "decision 2: `not_committed` is not allowed for {second}; allowed: approve, edit, reject, respond"
+            ),
+        ),
+        (
+            Answer::ById(vec![(first, approve()), (unknown, approve())]),
+            format!("decision 2: the interrupt does not ask about `{unknown}`"),
+        ),
+        (
+            Answer::ById(vec![(first, approve()), (first, reject(""))]),
+            format!("decision 2: `{first}` is decided twice"),
+        ),
+        (
+            Answer::ById(vec![(first, approve())]),
+            "the interrupt asks about 2 actions, the answer has 1 decision".to_owned(),
+        ),
+        (
+            Answer::ByPosition(vec![edit("rm", "{}"), approve()]),
+            "decision 1: an edit may not change the tool from `pay` to `rm`; keep the name, or reject the call".to_owned(),
+        ),
+    ];
+    let before = thread.state.clone();
+    for (answer, expected) in cases {
+        let refusal = thread.answer_to(id, answer.clone()).unwrap_err();
+        let expected = format!("the answer does not fit the question: {expected}");
+        assert_eq!(refusal.to_string(), expected, "{answer:?}");
+        assert_eq!(thread.state, before);
+    }
+    let misfit = Command::Answer {
+        interrupt: id,
+        answer: Answer::ByPosition(vec![approve(), edit("pay", "{}")]),
+        misfits: vec![(second, "`to` is missing".to_owned())],
+    };
+    let refusal = thread.tell(user("bob"), misfit).unwrap_err();
+    let expected =
+        "the answer does not fit the question: decision 2: `edited_action.args`: `to` is missing";
+    assert_eq!(refusal.to_string(), expected);
+    thread.answer(vec![approve(), approve()]).unwrap();
+    assert!(thread.is_ready("c1") && thread.is_ready("c2"));
+}
+
+#[test]
+fn a_second_decision_on_the_same_interrupt_is_refused() {
+    let mut thread = two();
+    let interrupt = thread.pending().id;
+    thread
+        .answer(vec![Decision::Approve, Decision::Approve])
+        .unwrap();
+    let again = thread.answer_to(interrupt, Answer::All(reject("")));
+    assert_eq!(again, Err(Refusal::NotPending { interrupt }));
+}
+
+#[test]
+fn an_interrupt_of_another_thread_is_not_pending_here() {
+    let mut thread = two();
+    let interrupt: InterruptId = "int_00000000000000000000000000000001".parse().unwrap();
+    let answer = thread.answer_to(interrupt, Answer::All(Decision::Approve));
+    assert_eq!(answer, Err(Refusal::NotPending { interrupt }));
+}
+
+#[test]
+fn the_answer_keeps_who_gave_it_and_the_warrant_names_them() {
+    let mut thread = Thread::asked(vec![held("c1", "{}")]);
+    let (interrupt, hash) = (thread.pending().id, thread.action("c1").params_hash);
+    let mut by = user("bob");
+    by.roles.insert("treasurer".to_owned());
+    by.permissions.insert("pay".to_owned());
+    let command = Command::Answer {
+        interrupt,
+        answer: Answer::All(Decision::Approve),
+        misfits: vec![],
+    };
+    let events = thread.tell(by.clone(), command).unwrap();
+    let answered = Event::Answered {
+        interrupt,
+        status: InterruptStatus::Resolved,
+        decisions: vec![holdpoint_core::Decided {
+            action_id: thread.action("c1").id,
+            decision: Decision::Approve,
+            params_hash: Some(hash),
+        }],
+        roles: by.roles,
+        permissions: by.permissions,
+    };
+    assert_eq!(events, [answered]);
+    let warrant = thread.action("c1").warrant().unwrap();
+    let bob = Actor {
+        tenant: TENANT.to_owned(),
+        name: "bob".to_owned(),
+        kind: PrincipalKind::User,
+    };
+    let from = WarrantFrom::Person {
+        interrupt,
+        by: bob,
+        at: thread.now,
+    };
+    assert_eq!((&warrant.from, warrant.params_hash), (&from, hash));
+}
+
+#[test]
+fn an_agent_never_decides() {
+    let mut thread = two();
+    let command = Command::Answer {
+        interrupt: thread.pending().id,
+        answer: Answer::All(Decision::Approve),
+        misfits: vec![],
+    };
+    let agent = Principal::new(PrincipalKind::Agent, TENANT, "teller");
+    let refusal = thread.tell(agent, command).unwrap_err();
+    let by = "agent:teller".to_owned();
+    assert_eq!(refusal, Refusal::Forbidden { by });
+}
+
+#[test]
+fn for_another_tenant_it_is_as_if_it_were_not_there_whether_it_is_or_not() {
+    let mut thread = two();
+    let absent: InterruptId = "int_00000000000000000000000000000001".parse().unwrap();
+    for interrupt in [thread.pending().id, absent] {
+        let command = Command::Answer {
+            interrupt,
+            answer: Answer::All(Decision::Approve),
+            misfits: vec![],
+        };
+        let eve = Principal::new(PrincipalKind::User, "other", "eve");
+        assert_eq!(thread.tell(eve, command), Err(Refusal::NotFound));
+    }
+}
+
+#[test]
+fn another_tenant_cannot_cancel() {
+    let mut thread = two();
+    let eve = Principal::new(PrincipalKind::User, "other", "eve");
+    assert_eq!(thread.tell(eve, Command::Cancel), Err(Refusal::NotFound));
+}
+
+#[test]
+fn an_expired_interrupt_is_refused_from_the_very_moment_on() {
+    let mut thread = two();
+    let interrupt = thread.pending().id;
+    let expires_at = thread.now + Span::from_secs(10);
+    let open = thread.state.interrupts.get_mut(&interrupt).unwrap();
+    open.expires_at = Some(expires_at);
+    let mut in_time = Thread::new();
+    in_time.state = thread.state.clone();
+    in_time.wait(9);
+    let approved = holdpoint_core::decide(
+        &in_time.state.clone(),
+        Command::Answer {
+            interrupt,
+            answer: Answer::All(Decision::Approve),
+            misfits: vec![],
+        },
+        &mut in_time.context(user("bob")),
+    );
+    assert!(approved.is_ok());
+    thread.wait(10);
+    let late = thread.answer_to(interrupt, Answer::All(Decision::Approve));
+    assert_eq!(late, Err(Refusal::Expired { interrupt }));
+}
+
+#[test]
+fn what_was_asked_under_an_older_plan_may_be_rejected_and_not_approved() {
+    let mut thread = Thread::asked(vec![held("c1", "{}")]);
+    thread.state.plan_version = 2;
+    let (allowed, current) = (1, 2);
+    assert_eq!(
+        thread.answer(vec![Decision::Approve]),
+        Err(Refusal::PlanVersionMismatch { allowed, current })
+    );
+    thread.answer(vec![reject("")]).unwrap();
+}
+
+#[test]
+fn an_approval_is_for_exactly_what_was_shown() {
+    let mut thread = Thread::asked(vec![held("c1", r#"{"to":"a"}"#)]);
+    let action = thread.action("c1").id;
+    let open = thread.state.actions.get_mut(&action).unwrap();
+    open.params = crate::thread::params(r#"{"to":"b"}"#);
+    assert_eq!(
+        thread.answer(vec![Decision::Approve]),
+        Err(Refusal::ParamsChanged { action })
+    );
+}
+
+#[test]
+fn an_edit_makes_a_new_version_with_a_new_key_for_the_edited_call_only() {
+    let mut thread = Thread::asked(vec![held("c1", r#"{"to":"a","n":1}"#)]);
+    let (id, before) = (thread.state.thread, thread.action("c1").clone());
+    thread
+        .answer(vec![edit("pay", r#"{"to":"team"}"#)])
+        .unwrap();
+    let after = thread.action("c1").clone();
+    assert_eq!((before.version, after.version), (1, 2));
+    assert_ne!(before.idempotency_key(id), after.idempotency_key(id));
+    assert_eq!(after.params.canonical(), r#"{"to":"team"}"#);
+    assert_eq!(after.params_hash, after.params.hash("pay", "1"));
+    let events = thread.start(after.id);
+    let key = after.idempotency_key(id);
+    assert!(matches!(&events[..], [Event::ActionStarted { key: sent, .. }] if *sent == key));
+}
+
+#[test]
+fn only_what_is_allowed_may_be_said() {
+    let verdict = ask(&[DecisionKind::Approve]);
+    let pay = tool("pay", "1", Effect::Write, plain());
+    let mut thread = Thread::asked(vec![call("c1", pay, "{}", verdict)]);
+    for decision in [edit("pay", "{}"), reject(""), committed("x")] {
+        assert_eq!(thread.answer(vec![decision]).unwrap_err().code(), "misfit");
+    }
+    thread.answer(vec![Decision::Approve]).unwrap();
+    assert!(matches!(
+        thread.action("c1").status,
+        ActionStatus::Ready { .. }
+    ));
+}

@@ -1,0 +1,149 @@
+//! What is promised of every state, and of what is stored.
+
+use std::collections::BTreeSet;
+
+use holdpoint_core::{
+    ActionStatus, Doubt, Index, IndexRow, Message, Role, State, Status, Subject, Verdict,
+    decode_head, decode_records, fold, next,
+};
+
+use crate::thread::Thread;
+
+pub(super) fn check_state(state: &State) {
+    for action in state.actions.values() {
+        match &action.status {
+            ActionStatus::Held { interrupt } => {
+                let interrupt = &state
+                    .interrupts
+                    .get(interrupt)
+                    .expect("held by no question");
+                let asked = interrupt.asks.iter().any(|ask| ask.action_id == action.id);
+                assert!(
+                    asked || action.verdict == Verdict::Allow,
+                    "held, and never asked about"
+                );
+                assert_eq!(interrupt.frame, action.frame);
+                assert_eq!(action.role, Role::Call);
+            }
+            ActionStatus::InDoubt { interrupt, .. } => {
+                let interrupt = &state
+                    .interrupts
+                    .get(interrupt)
+                    .expect("in doubt, and nobody is asked");
+                assert_eq!(interrupt.asks[0].action_id, action.id);
+                assert!(matches!(interrupt.asks[0].subject, Subject::Effect { .. }));
+            }
+            ActionStatus::Undoing { by } => {
+                let by = state.actions.get(by).expect("undone by nothing");
+                assert_eq!((by.parent, by.role), (Some(action.id), Role::Compensation));
+            }
+            ActionStatus::Unsettled { .. } => panic!("seen between appends"),
+            ActionStatus::Ready { .. }
+            | ActionStatus::Started { .. }
+            | ActionStatus::Unknown { .. } => {}
+        }
+        let hash = action.params.hash(&action.tool.name, &action.tool.version);
+        assert_eq!(hash, action.params_hash);
+    }
+    for interrupt in state.interrupts.values() {
+        for ask in &interrupt.asks {
+            let waits = |status: &ActionStatus| match status {
+                ActionStatus::Held { interrupt: by }
+                | ActionStatus::InDoubt { interrupt: by, .. } => *by == interrupt.id,
+                _ => false,
+            };
+            let action = state.actions.get(&ask.action_id);
+            match ask.subject {
+                Subject::Model => assert!(state.active().is_some() && state.stop().is_none()),
+                _ => assert!(
+                    action.is_some_and(|action| waits(&action.status)),
+                    "a question about nothing"
+                ),
+            }
+        }
+    }
+    let work = next(state);
+    let reopened = |action: &holdpoint_core::Action| action.doubt == Doubt::Reopened;
+    match state.status() {
+        None => assert_eq!(*state, State::default()),
+        Some(Status::Running) => assert!(!work.is_empty(), "running, and nothing can go on"),
+        Some(Status::Waiting(cause)) => {
+            assert!(
+                work.is_empty()
+                    && state
+                        .interrupts
+                        .values()
+                        .any(|interrupt| interrupt.cause == cause)
+            );
+        }
+        Some(Status::Finished | Status::Failed | Status::Cancelled) => {
+            assert!(state.active().is_none());
+            assert!(
+                state
+                    .actions
+                    .values()
+                    .all(|a| reopened(a) || a.doubt != Doubt::None),
+                "left open by its run"
+            );
+        }
+        Some(other) => panic!("{other:?}"),
+    }
+}
+
+/// The rows of open things that a state must have.
+pub(super) fn open_rows(state: &State) -> BTreeSet<(Index, String)> {
+    let pending = state
+        .interrupts
+        .keys()
+        .map(|id| (Index::Pending, id.to_string()));
+    let runnable = (!next(state).is_empty()).then(|| (Index::Runnable, String::new()));
+    pending.chain(runnable).collect()
+}
+
+/// Checks what the last appends stored, from the state that `folded` is on.
+pub(super) fn check_stored(thread: &Thread, folded: &mut State) {
+    let is_open =
+        |row: &&IndexRow| matches!(row.index, Index::Pending | Index::Runnable | Index::Due);
+    let rows: Vec<_> = thread.rows.iter().filter(is_open).collect();
+    let keys: BTreeSet<_> = rows
+        .iter()
+        .map(|row| (row.index, row.key.clone()))
+        .collect();
+    assert_eq!(keys, open_rows(&thread.state));
+    assert_eq!(keys.len(), rows.len());
+    let from = usize::try_from(folded.version).unwrap();
+    let entries = decode_records(folded.hash, &thread.records[from..]).unwrap();
+    assert_eq!(entries, thread.entries[from..]);
+    for entry in &entries {
+        assert!(entry.header.at >= folded.now, "time ran backwards");
+        fold(folded, entry);
+    }
+    assert_eq!(*folded, thread.state);
+    assert_eq!(decode_head(&thread.head).unwrap(), thread.state);
+    assert_eq!(serde_json::to_vec(folded).unwrap(), thread.head.bytes);
+    check_transcript(thread);
+}
+
+/// Every call of a finished turn has exactly one tool message.
+pub(super) fn check_transcript(thread: &Thread) {
+    let turn_is_open = thread
+        .state
+        .active()
+        .is_some_and(|_| !thread.state.actions.is_empty());
+    let messages = thread.transcript.messages();
+    let mut turns: Vec<(Vec<String>, Vec<String>)> = Vec::new();
+    for message in messages {
+        match message {
+            Message::Assistant { tool_calls, .. } => {
+                turns.push((tool_calls.into_iter().map(|call| call.id).collect(), vec![]));
+            }
+            Message::Tool { tool_call_id, .. } => turns.last_mut().unwrap().1.push(tool_call_id),
+            _ => {}
+        }
+    }
+    let finished = turns.len() - usize::from(turn_is_open && !turns.is_empty());
+    for (calls, told) in &mut turns[..finished] {
+        told.sort();
+        assert_eq!(calls, told);
+    }
+}
