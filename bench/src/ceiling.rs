@@ -11,7 +11,6 @@ use std::{
         atomic::{AtomicUsize, Ordering},
         mpsc,
     },
-    time::Duration,
 };
 
 use anyhow::Context as _;
@@ -21,7 +20,7 @@ use tokio::{sync::oneshot, task::JoinSet, time::Instant};
 use crate::{
     holdpoint,
     script::{Change, Script},
-    workload::{Parking, Steps, Tenths},
+    workload::{Parking, Spent, Steps, Stopwatch, Tenths},
 };
 
 /// A commit that waits to be written.
@@ -179,7 +178,7 @@ where
     played
 }
 
-/// W1's commits: `concurrency` threads at a time. Returns how long all of them took.
+/// W1's commits: `concurrency` threads at a time. Returns what all of them took.
 ///
 /// # Errors
 ///
@@ -188,11 +187,11 @@ pub(crate) async fn park(
     file: &Path,
     scripts: &Arc<Vec<Arc<Script>>>,
     work: Parking,
-) -> anyhow::Result<Duration> {
+) -> anyhow::Result<Spent> {
     with_writer(file, async |queue| {
         let next = Arc::new(AtomicUsize::new(0));
         let mut clients = JoinSet::new();
-        let began = Instant::now();
+        let watch = Stopwatch::start();
         for _ in 0..work.concurrency {
             let (queue, next) = (queue.clone(), Arc::clone(&next));
             let scripts = Arc::clone(scripts);
@@ -206,7 +205,7 @@ pub(crate) async fn park(
         while let Some(client) = clients.join_next().await {
             client??;
         }
-        Ok(began.elapsed())
+        Ok(watch.stop())
     })
     .await
 }
@@ -216,11 +215,7 @@ pub(crate) async fn park(
 /// # Errors
 ///
 /// The database fails.
-pub(crate) async fn step(
-    file: &Path,
-    script: &Arc<Script>,
-    work: Steps,
-) -> anyhow::Result<Tenths> {
+pub(crate) async fn step(file: &Path, script: &Arc<Script>, work: Steps) -> anyhow::Result<Tenths> {
     with_writer(file, async |queue| {
         let script = Arc::clone(script);
         // On a task, as everything else is measured.

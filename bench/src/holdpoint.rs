@@ -7,7 +7,6 @@ use std::{
         Arc,
         atomic::{AtomicUsize, Ordering},
     },
-    time::Duration,
 };
 
 use anyhow::{Context as _, ensure};
@@ -20,7 +19,7 @@ use tokio::{task::JoinSet, time::Instant};
 
 use crate::{
     scene::{Asking, Counter, Ledger, MODEL, Stepper, TOOL, definition},
-    workload::{Parking, Steps, Tenths},
+    workload::{Parking, Spent, Steps, Stopwatch, Tenths},
 };
 
 /// An engine with the bench's agent.
@@ -106,16 +105,16 @@ pub(crate) fn open(file: &Path) -> anyhow::Result<SharedStore> {
     Ok(Arc::new(store))
 }
 
-/// W1: parks and resumes runs, `concurrency` of them at a time. Returns how long all of them took.
+/// W1: parks and resumes runs, `concurrency` of them at a time. Returns what all of them took.
 ///
 /// # Errors
 ///
 /// A run fails, does not end as finished, or its effect did not happen exactly once.
-pub(crate) async fn park(store: SharedStore, work: Parking) -> anyhow::Result<Duration> {
+pub(crate) async fn park(store: SharedStore, work: Parking) -> anyhow::Result<Spent> {
     let bench = Arc::new(Bench::new(store, Asking::Always, 1, 0).await?);
     let next = Arc::new(AtomicUsize::new(0));
     let mut clients = JoinSet::new();
-    let began = Instant::now();
+    let watch = Stopwatch::start();
     for _ in 0..work.concurrency {
         let (bench, next) = (Arc::clone(&bench), Arc::clone(&next));
         clients.spawn(async move {
@@ -131,7 +130,7 @@ pub(crate) async fn park(store: SharedStore, work: Parking) -> anyhow::Result<Du
     while let Some(client) = clients.join_next().await {
         client??;
     }
-    let took = began.elapsed();
+    let spent = watch.stop();
     for run in 0..work.runs {
         ensure!(
             bench.is_finished(&session(run)).await?,
@@ -144,7 +143,7 @@ pub(crate) async fn park(store: SharedStore, work: Parking) -> anyhow::Result<Du
         "{effects} effects in {} runs",
         work.runs
     );
-    Ok(took)
+    Ok(spent)
 }
 
 /// W3: one thread with many steps. Returns how long the steps of its first and its last tenth took.

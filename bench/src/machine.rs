@@ -21,8 +21,10 @@ pub(crate) struct Machine {
     processor: String,
     kernel: String,
     file_system: String,
+    /// How many processes wanted to run, on average over the last minute.
+    load: String,
     /// How long it takes to append 4 KiB to a file and to be sure of it, in microseconds.
-    pub(crate) sync_us: f64,
+    sync_us: f64,
 }
 
 impl Machine {
@@ -44,10 +46,16 @@ impl Machine {
             cores: std::thread::available_parallelism().map_or(1, usize::from),
             processor: processor.to_owned(),
             kernel: format!("Linux {kernel}"),
+            load: load(),
             file_system: file_system(&folder.canonicalize()?),
             sync_us: sync(folder)?,
         })
     }
+}
+
+fn load() -> String {
+    let text = fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    text.split(' ').next().unwrap_or_default().to_owned()
 }
 
 /// The type of the file system with the longest mount point that leads to a folder.
@@ -84,8 +92,9 @@ impl fmt::Display for Machine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "{} cores ({}), {}, {}, {:.0} µs to append 4 KiB to a file and fdatasync it (median of {SYNCS})",
-            self.cores, self.processor, self.kernel, self.file_system, self.sync_us
+            "{} cores ({}), {}, {}, {:.0} µs to append 4 KiB to a file and fdatasync it (median of {SYNCS}); \
+             load before it began: {}",
+            self.cores, self.processor, self.kernel, self.file_system, self.sync_us, self.load
         )
     }
 }

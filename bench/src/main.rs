@@ -92,7 +92,10 @@ async fn main() -> anyhow::Result<ExitCode> {
     runner.run().await?;
     let (samples, weights) = runner.into_results();
     let measured = samples.medians();
-    let verdicts: Vec<_> = TARGETS.iter().map(|target| target.judge(&measured)).collect();
+    let verdicts: Vec<_> = TARGETS
+        .iter()
+        .map(|target| target.judge(&measured))
+        .collect();
     let report = Report {
         machine,
         rounds,

@@ -163,15 +163,21 @@ impl<'a> Rounds<'a> {
         let mut rates = Vec::new();
         for system in self.plan.systems.clone() {
             let file = self.new_file();
-            let took = match system {
+            let spent = match system {
                 System::Holdpoint => holdpoint::park(holdpoint::open(&file)?, work).await?,
                 System::Ceiling => ceiling::park(&file, scripts, work).await?,
             };
             remove(&file)?;
-            let rate = work.per_second(took);
-            eprintln!("W1 at {concurrency}, {}: {rate:.0} runs/s", system.as_str());
+            let rate = work.runs as f64 / spent.time.as_secs_f64();
+            let processor = spent.processor.as_secs_f64() * 1e6 / work.runs as f64;
+            let name = system.as_str();
+            eprintln!(
+                "W1 at {concurrency}, {name}: {rate:.0} runs/s, {processor:.0} µs of processor each"
+            );
+            let setting = setting("W1", system, concurrency);
+            self.samples.add(setting, "runs_per_s", "1/s", rate);
             self.samples
-                .add(setting("W1", system, concurrency), "runs_per_s", "1/s", rate);
+                .add(setting, "processor_us_per_run", "us", processor);
             rates.push(rate);
         }
         if let [holdpoint, ceiling] = *rates {

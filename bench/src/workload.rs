@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use rustix::time::{ClockId, clock_gettime};
 use tokio::time::Instant;
 
 /// W1: runs that are parked and resumed.
@@ -13,11 +14,44 @@ pub(crate) struct Parking {
     pub(crate) concurrency: usize,
 }
 
-impl Parking {
-    /// The rate, if all of it took this long.
-    pub(crate) fn per_second(self, took: Duration) -> f64 {
-        self.runs as f64 / took.as_secs_f64()
+/// What something took.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Spent {
+    /// In time.
+    pub(crate) time: Duration,
+    /// In time of all processors, with what the kernel did for us.
+    pub(crate) processor: Duration,
+}
+
+/// Measures what something takes.
+#[derive(Debug)]
+pub(crate) struct Stopwatch {
+    began: Instant,
+    processor: Duration,
+}
+
+impl Stopwatch {
+    /// From now on.
+    pub(crate) fn start() -> Self {
+        Self {
+            began: Instant::now(),
+            processor: processor(),
+        }
     }
+
+    /// Until now.
+    pub(crate) fn stop(&self) -> Spent {
+        Spent {
+            time: self.began.elapsed(),
+            processor: processor().saturating_sub(self.processor),
+        }
+    }
+}
+
+/// What this process has had of all processors.
+fn processor() -> Duration {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    Duration::try_from(time).unwrap_or_default()
 }
 
 /// W3: one thread of many steps.

@@ -1,1 +1,1 @@
-//! Safety tests that kill real processes.
+//! Safety tests that kill real processes; see `tests/it`.

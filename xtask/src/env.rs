@@ -8,10 +8,11 @@ use std::{
 
 use anyhow::Context;
 
-/// The folder of the workspace.
-pub(crate) fn root() -> &'static Path {
-    let package = Path::new(env!("CARGO_MANIFEST_DIR"));
-    package.parent().unwrap_or(package)
+/// The folder of the workspace. Cargo says which; a target directory may be shared by several copies of it.
+pub(crate) fn root() -> PathBuf {
+    let package = std::env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from);
+    let package = package.unwrap_or_else(|| env!("CARGO_MANIFEST_DIR").into());
+    package.parent().unwrap_or(&package).to_owned()
 }
 
 /// The cargo that started us, so that everything is built by one toolchain.

@@ -27,7 +27,7 @@ const SECTIONS: [(&str, u32); 6] = [
 /// Reads the map and compares it with the tests there are.
 pub(crate) fn check() -> anyhow::Result<()> {
     let text = fs::read_to_string(env::root().join(MAP)).context(MAP)?;
-    let problems = problems(&text, &listing::tests()?, env::root());
+    let problems = problems(&text, &listing::tests()?, &env::root());
     anyhow::ensure!(problems.is_empty(), "{}", problems.join("\n"));
     Ok(())
 }

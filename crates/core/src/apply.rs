@@ -155,13 +155,12 @@ pub fn apply(state: &mut State, at: Timestamp, by: &Actor, event: &Event) {
             key: _,
             epoch,
             deadline,
-            settle_at,
         } => {
             if let Some(action) = state.actions.get_mut(action)
                 && let Some(warrant) = action.warrant().cloned()
             {
                 action.attempts = *attempt;
-                action.settle_at = Some(*settle_at);
+                action.settle_at = Some(*deadline + action.tool.settle);
                 action.status = ActionStatus::Started {
                     warrant,
                     epoch: *epoch,
@@ -353,7 +352,6 @@ fn model_replied(
             timeout,
             settle,
             hooks,
-            params_hash,
             verdict,
         } = &called.fate
         else {
@@ -371,9 +369,10 @@ fn model_replied(
         let params = params
             .clone()
             .unwrap_or_else(|| Params::from_canonical(&called.call.arguments));
+        let params_hash = params.hash(&tool.name, &tool.version);
         let warrant = Warrant {
             from: WarrantFrom::Policy,
-            params_hash: *params_hash,
+            params_hash,
             tool_version: version.clone(),
             plan_version,
         };
@@ -396,7 +395,7 @@ fn model_replied(
             definition,
             tool,
             params,
-            params_hash: *params_hash,
+            params_hash,
             verdict: verdict.clone(),
             attempts: 0,
             settle_at: None,

@@ -48,6 +48,7 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "FramePath::is_root")]
         frame: FramePath,
         /// The how-manieth time for this turn.
+        #[serde(default = "first", skip_serializing_if = "is_first")]
         attempt: u32,
         /// By the driver with this epoch.
         epoch: u64,
@@ -76,6 +77,7 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "FramePath::is_root")]
         frame: FramePath,
         /// The how-manieth time for this turn.
+        #[serde(default = "first", skip_serializing_if = "is_first")]
         attempt: u32,
         /// What was seen.
         error: String,
@@ -116,21 +118,21 @@ pub enum Event {
         /// The action.
         action: ActionId,
         /// The how-manieth time.
+        #[serde(default = "first", skip_serializing_if = "is_first")]
         attempt: u32,
         /// Under this key.
         key: String,
         /// By the driver with this epoch.
         epoch: u64,
-        /// Until then at the latest.
+        /// Until then at the latest. The tool's settle time comes on top.
         deadline: Timestamp,
-        /// From then on its absence can be trusted.
-        settle_at: Timestamp,
     },
     /// A call was made and reported its outcome.
     ActionFinished {
         /// The action.
         action: ActionId,
         /// The how-manieth time.
+        #[serde(default = "first", skip_serializing_if = "is_first")]
         attempt: u32,
         /// What it reported.
         outcome: Finish,
@@ -140,6 +142,7 @@ pub enum Event {
         /// The action.
         action: ActionId,
         /// The how-manieth time.
+        #[serde(default = "first", skip_serializing_if = "is_first")]
         attempt: u32,
         /// What was seen.
         reason: String,
@@ -163,6 +166,7 @@ pub enum Event {
         /// The action.
         action: ActionId,
         /// The attempt it belongs to.
+        #[serde(default = "first", skip_serializing_if = "is_first")]
         attempt: u32,
         /// What it reported.
         outcome: Outcome,
@@ -267,9 +271,8 @@ pub enum Fate {
         /// Its recovery hooks.
         #[serde(default, skip_serializing_if = "is_default")]
         hooks: Hooks,
-        /// What will run.
-        params_hash: Digest,
         /// What the policy said.
+        #[serde(default = "allowed", skip_serializing_if = "is_allowed")]
         verdict: Verdict,
     },
     /// It is not done, and the model is told why.
@@ -277,6 +280,24 @@ pub enum Fate {
         /// What the model is told.
         message: String,
     },
+}
+
+// What is nearly always the same is not written, because a journal keeps it for ever.
+
+const fn allowed() -> Verdict {
+    Verdict::Allow
+}
+
+fn is_allowed(verdict: &Verdict) -> bool {
+    *verdict == Verdict::Allow
+}
+
+const fn first() -> u32 {
+    1
+}
+
+const fn is_first(attempt: &u32) -> bool {
+    *attempt == 1
 }
 
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {

@@ -4,23 +4,26 @@
 
 use std::collections::BTreeSet;
 
-use crate::{
-    AfterLate, AfterLookup, DecisionKind, Entry, Event, Index, IndexChange, IndexRow, State, next,
-};
+use crate::{Entry, Event, Index, IndexChange, IndexRow, State, next};
 
-pub(crate) fn changes(before: &State, after: &State, entries: &[Entry]) -> Vec<IndexChange> {
-    let (old, new) = (open_rows(before), open_rows(after));
+/// What changes in the indexes, where the rows in `old` stood for what was open before.
+pub(crate) fn changes(
+    old: &BTreeSet<IndexRow>,
+    after: &State,
+    entries: &[Entry],
+) -> Vec<IndexChange> {
+    let new = open_rows(after);
     let removed = old.difference(&new).cloned().map(IndexChange::Remove);
-    let added = new.difference(&old).cloned().map(IndexChange::Put);
+    let added = new.difference(old).cloned().map(IndexChange::Put);
     let past = entries
         .iter()
-        .flat_map(|entry| past_rows(after, entry))
+        .filter_map(|entry| past_rows(after, entry))
         .map(IndexChange::Put);
     removed.chain(added).chain(past).collect()
 }
 
 /// Rows about what is open in this state.
-fn open_rows(state: &State) -> BTreeSet<IndexRow> {
+pub(crate) fn open_rows(state: &State) -> BTreeSet<IndexRow> {
     let mut rows = BTreeSet::new();
     let mut add = |index, key: String, sort| {
         rows.insert(IndexRow {
@@ -52,7 +55,7 @@ fn open_rows(state: &State) -> BTreeSet<IndexRow> {
 }
 
 /// Rows that an event leaves behind for good.
-fn past_rows(state: &State, entry: &Entry) -> Vec<IndexRow> {
+fn past_rows(state: &State, entry: &Entry) -> Option<IndexRow> {
     let seq = i64::try_from(entry.seq).unwrap_or(i64::MAX);
     let row = |index, key: String, sort| IndexRow {
         index,
@@ -60,60 +63,25 @@ fn past_rows(state: &State, entry: &Entry) -> Vec<IndexRow> {
         sort,
         thread: state.thread,
     };
-    let step = || row(Index::Step, state.thread.to_string(), seq);
     match &entry.event {
-        Event::ThreadCreated { session, .. } => vec![row(Index::Session, session.clone(), 0)],
-        Event::RunStarted { run, .. } => vec![row(Index::Run, run.to_string(), seq)],
-        Event::Answered {
-            interrupt,
-            decisions,
-            ..
-        } => {
-            let mut rows = vec![row(Index::Closed, interrupt.to_string(), seq)];
-            if decisions
-                .iter()
-                .any(|decided| decided.decision.kind() == DecisionKind::Committed)
-            {
-                rows.push(step());
-            }
-            rows
+        Event::ThreadCreated { session, .. } => Some(row(Index::Session, session.clone(), 0)),
+        Event::RunStarted { run, .. } => Some(row(Index::Run, run.to_string(), seq)),
+        Event::Answered { interrupt, .. } | Event::InterruptClosed { interrupt, .. } => {
+            Some(row(Index::Closed, interrupt.to_string(), seq))
         }
-        Event::InterruptClosed { interrupt, .. } => {
-            vec![row(Index::Closed, interrupt.to_string(), seq)]
-        }
-        Event::ActionFinished { .. } => vec![step()],
-        Event::ActionLookedUp {
-            then: AfterLookup::Settled,
-            ..
-        }
-        | Event::LateOutcome {
-            then: AfterLate::Settled,
-            ..
-        } => {
-            vec![step()]
-        }
-        Event::ActionLookedUp {
-            then:
-                AfterLookup::RetryAt { .. }
-                | AfterLookup::NotDone
-                | AfterLookup::LookUpAt { .. }
-                | AfterLookup::Ask,
-            ..
-        }
-        | Event::LateOutcome {
-            then: AfterLate::Recorded | AfterLate::Noted | AfterLate::Contradicts { .. },
-            ..
-        }
-        | Event::ModelStarted { .. }
+        Event::ModelStarted { .. }
         | Event::ModelReplied { .. }
         | Event::ModelFailed { .. }
         | Event::InterruptRaised(_)
         | Event::ActionStarted { .. }
+        | Event::ActionFinished { .. }
         | Event::ActionUnknown { .. }
+        | Event::ActionLookedUp { .. }
+        | Event::LateOutcome { .. }
         | Event::WarrantVoided { .. }
         | Event::CompensationBound { .. }
         | Event::Repinned { .. }
         | Event::StopRequested { .. }
-        | Event::RunEnded { .. } => vec![],
+        | Event::RunEnded { .. } => None,
     }
 }

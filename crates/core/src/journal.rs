@@ -4,9 +4,11 @@
 //! encodes it: events to records, the state to a head, the difference to index rows. Reading goes the other way, and
 //! checks the chain.
 
+use std::collections::BTreeSet;
+
 use crate::{
-    Actor, Codec, Command, Context, Digest, Event, FORMAT, Header, IndexChange, Payload, Record,
-    Refusal, Seed, State, apply, decide, index,
+    Actor, Codec, Command, Context, Digest, Event, FORMAT, Header, IndexChange, IndexRow, Payload,
+    Record, Refusal, Seed, State, apply, decide, index,
 };
 
 /// An event with its place in the journal.
@@ -65,7 +67,9 @@ pub enum Damaged {
 /// What several commands lead to, for one append.
 #[derive(Debug)]
 pub struct Batch {
-    base: State,
+    expect: u64,
+    previous: Digest,
+    open: BTreeSet<IndexRow>,
     state: State,
     events: Vec<(Header, Event)>,
     seed: Option<Seed>,
@@ -93,7 +97,9 @@ impl Batch {
     #[must_use]
     pub fn new(state: State) -> Self {
         Self {
-            base: state.clone(),
+            expect: state.version,
+            previous: state.hash,
+            open: index::open_rows(&state),
             state,
             events: Vec::new(),
             seed: None,
@@ -149,24 +155,25 @@ impl Batch {
     /// An event or the state cannot be written as JSON.
     pub fn seal(self) -> Result<Sealed, Damaged> {
         let Self {
-            base,
+            expect,
+            mut previous,
+            open,
             mut state,
             events,
             seed,
         } = self;
         let mut records = Vec::with_capacity(events.len());
         let mut entries = Vec::with_capacity(events.len());
-        let mut previous = base.hash;
         let seed = seed.unwrap_or_else(|| Seed::new([0; 16], state.now));
-        let last = base.version + events.len() as u64;
-        for (seq, (mut header, event)) in (base.version + 1..).zip(events) {
+        let last = expect + events.len() as u64;
+        for (seq, (mut header, event)) in (expect + 1..).zip(events) {
             header.end = seq == last;
             let unwritable = |error: serde_json::Error| Damaged::Unreadable {
                 seq,
                 reason: error.to_string(),
             };
             let header_bytes = serde_json::to_vec(&header).map_err(unwritable)?;
-            let plain = serde_json::to_vec(&event).map_err(unwritable)?;
+            let plain = write_event(&event).map_err(unwritable)?;
             let salt = seed.salt(seq);
             let hash = Record::link(
                 &previous,
@@ -190,10 +197,10 @@ impl Batch {
             });
         }
         state.hash = previous;
-        let index = index::changes(&base, &state, &entries);
+        let index = index::changes(&open, &state, &entries);
         let head = encode_head(&state)?;
         Ok(Sealed {
-            expect: base.version,
+            expect,
             state,
             entries,
             records,
@@ -201,6 +208,26 @@ impl Batch {
             index,
         })
     }
+}
+
+/// How the JSON of an event begins: with its name, which its header has already.
+fn beginning(name: &str) -> String {
+    format!(r#"{{"type":{}"#, serde_json::Value::from(name))
+}
+
+fn write_event(event: &Event) -> serde_json::Result<Vec<u8>> {
+    let whole = serde_json::to_vec(event)?;
+    // INVARIANT: serde writes the tag of an internally tagged enum first.
+    let rest = whole.strip_prefix(beginning(event.name()).as_bytes());
+    let Some(rest) = rest else { return Ok(whole) };
+    let fields = rest.strip_prefix(b",").unwrap_or(rest);
+    Ok([b"{", fields].concat())
+}
+
+fn read_event(name: &str, bytes: &[u8]) -> serde_json::Result<Event> {
+    let fields = bytes.strip_prefix(b"{").unwrap_or(bytes);
+    let comma: &[u8] = if fields == b"}" { b"" } else { b"," };
+    serde_json::from_slice(&[beginning(name).as_bytes(), comma, fields].concat())
 }
 
 fn encode_head(state: &State) -> Result<Payload, Damaged> {
@@ -223,15 +250,29 @@ fn plain(payload: &Payload, seq: u64) -> Result<&[u8], Damaged> {
     }
 }
 
-/// What a newer build wrote is never read, lest fields that this build does not know are lost when it writes.
-fn check_format(bytes: &[u8]) -> Result<(), Damaged> {
+/// Reads what carries its format. What a newer build wrote is never read, lest fields that this build does not know are
+/// lost when it writes.
+fn read_versioned<T: serde::de::DeserializeOwned>(
+    bytes: &[u8],
+    seq: u64,
+    format: impl FnOnce(&T) -> u16,
+) -> Result<T, Damaged> {
     #[derive(serde::Deserialize)]
     struct Format {
         v: u16,
     }
-    match serde_json::from_slice::<Format>(bytes) {
-        Ok(Format { v }) if v > FORMAT => Err(Damaged::Newer { found: v }),
-        Ok(_) | Err(_) => Ok(()),
+    let read = serde_json::from_slice(bytes);
+    // The format is looked for by itself only where reading fails, since that means going over all bytes once more.
+    let found = match &read {
+        Ok(read) => Some(format(read)),
+        Err(_) => serde_json::from_slice(bytes).ok().map(|Format { v }| v),
+    };
+    match found {
+        Some(found) if found > FORMAT => Err(Damaged::Newer { found }),
+        Some(_) | None => read.map_err(|error| Damaged::Unreadable {
+            seq,
+            reason: error.to_string(),
+        }),
     }
 }
 
@@ -241,12 +282,7 @@ fn check_format(bytes: &[u8]) -> Result<(), Damaged> {
 ///
 /// It is of a newer format, encrypted, or not readable.
 pub fn decode_head(payload: &Payload) -> Result<State, Damaged> {
-    let bytes = plain(payload, 0)?;
-    check_format(bytes)?;
-    serde_json::from_slice(bytes).map_err(|error| Damaged::Unreadable {
-        seq: 0,
-        reason: error.to_string(),
-    })
+    read_versioned(plain(payload, 0)?, 0, |state: &State| state.format)
 }
 
 /// Reads a definition that was stored by its digest.
@@ -256,11 +292,7 @@ pub fn decode_head(payload: &Payload) -> Result<State, Damaged> {
 /// It is of a newer format, encrypted, or not readable.
 pub fn decode_definition(payload: &Payload) -> Result<crate::Definition, Damaged> {
     let bytes = plain(payload, 0)?;
-    check_format(bytes)?;
-    serde_json::from_slice(bytes).map_err(|error| Damaged::Unreadable {
-        seq: 0,
-        reason: error.to_string(),
-    })
+    read_versioned(bytes, 0, |definition: &crate::Definition| definition.format)
 }
 
 /// Reads records that follow on the event with hash `previous`, checking the chain.
@@ -273,19 +305,22 @@ pub fn decode_records(previous: Digest, records: &[Record]) -> Result<Vec<Entry>
     let mut entries = Vec::with_capacity(records.len());
     for record in records {
         let seq = record.seq;
-        check_format(&record.header)?;
+        let header = match read_versioned(&record.header, seq, |header: &Header| header.format) {
+            Err(newer @ Damaged::Newer { .. }) => return Err(newer),
+            // What cannot be read because it was tampered with is told by the chain.
+            header => header,
+        };
         let bytes = plain(&record.payload, seq)?;
         let payload = Record::payload_digest(&record.salt, bytes);
         if Record::link(&previous, seq, &record.header, &payload) != record.hash {
             return Err(Damaged::BrokenChain { seq });
         }
         previous = record.hash;
-        let unreadable = |error: serde_json::Error| Damaged::Unreadable {
+        let header = header?;
+        let event = read_event(&header.name, bytes).map_err(|error| Damaged::Unreadable {
             seq,
             reason: error.to_string(),
-        };
-        let header: Header = serde_json::from_slice(&record.header).map_err(unreadable)?;
-        let event = serde_json::from_slice(bytes).map_err(unreadable)?;
+        })?;
         entries.push(Entry {
             seq,
             header,

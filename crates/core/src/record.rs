@@ -80,8 +80,27 @@ pub struct Header {
     pub end: bool,
     /// When it was decided. Never earlier than the event before it.
     pub at: Timestamp,
-    /// Who did it.
+    /// Who did it: tenant, kind and name.
+    #[serde(with = "short")]
     pub by: Actor,
+}
+
+/// An actor as a list, because every event of every journal carries one.
+mod short {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    use crate::{Actor, PrincipalKind};
+
+    pub(super) fn serialize<S: Serializer>(by: &Actor, serializer: S) -> Result<S::Ok, S::Error> {
+        (&by.tenant, by.kind, &by.name).serialize(serializer)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Actor, D::Error> {
+        let (tenant, kind, name) = <(String, PrincipalKind, String)>::deserialize(deserializer)?;
+        Ok(Actor { tenant, name, kind })
+    }
 }
 
 /// One event as a store keeps it.
@@ -93,7 +112,7 @@ pub struct Record {
     pub header: Vec<u8>,
     /// Mixed into the payload's digest; erased together with the payload.
     pub salt: [u8; 16],
-    /// The event itself.
+    /// The event itself, without its name.
     pub payload: Payload,
     /// `sha256(previous hash, seq, header, sha256(salt, plain payload))`.
     pub hash: Digest,
@@ -155,8 +174,6 @@ pub enum Index {
     Run,
     /// Threads by session: key = session, sort = 0.
     Session,
-    /// Settled actions: key = thread id, sort = the sequence of the event that settled it.
-    Step,
     /// Outside interrupts by workflow: key = workflow id, sort = when it was asked.
     Workflow,
 }
@@ -172,8 +189,7 @@ impl Index {
             Self::Closed => 4,
             Self::Run => 5,
             Self::Session => 6,
-            Self::Step => 7,
-            Self::Workflow => 8,
+            Self::Workflow => 7,
         }
     }
 }

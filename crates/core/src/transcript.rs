@@ -308,7 +308,15 @@ impl Transcript {
 
     fn decided(&mut self, action: ActionId, decision: &Decision) {
         match decision {
-            Decision::Approve | Decision::NotCommitted | Decision::Compensate => {}
+            Decision::Approve | Decision::Compensate => {}
+            Decision::NotCommitted => {
+                // Whether it is tried again or not, what was tried so far did not happen.
+                if !self.compensations.contains_key(&action)
+                    && let Some(slot) = self.slot(action)
+                {
+                    slot.started = false;
+                }
+            }
             Decision::Edit { edited_action } => {
                 if let Some(slot) = self.slot(action) {
                     slot.edited = Some(edited_action.args.clone());

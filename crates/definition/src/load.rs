@@ -45,7 +45,11 @@ pub fn load(path: &Path) -> Result<Loaded, Problems> {
     let refuse = |message: &str| Problems::new(vec![Problem::of_file(&file_name, message)]);
     let bytes = fs::read(path).map_err(|error| refuse(&format!("cannot be read: {error}")))?;
     let text = String::from_utf8(bytes).map_err(|_| refuse("is not UTF-8 text"))?;
-    load_str(&text, &file_name, path.parent().unwrap_or(Path::new("")))
+    // A bare file name has an empty parent, which means the current folder.
+    let parent = path
+        .parent()
+        .filter(|parent| !parent.as_os_str().is_empty());
+    load_str(&text, &file_name, parent.unwrap_or(Path::new(".")))
 }
 
 /// Reads an agent from text, as if it stood in a file called `file_name` in the folder `base_dir`.

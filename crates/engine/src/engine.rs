@@ -28,6 +28,9 @@ use crate::{
     },
 };
 
+/// How often a thread that another process drives is looked at, where nothing tells us of a change.
+const LOOK_AGAIN: Duration = Duration::from_millis(200);
+
 /// How an engine behaves.
 #[derive(Debug, Clone)]
 pub struct Options {
@@ -227,7 +230,8 @@ impl Engine {
         interrupt: InterruptId,
         answer: Answer,
     ) -> Result<Submitted, Error> {
-        let thread = Thread::load(&self.0.store, key).await?;
+        let head = self.0.store.load(key).await?;
+        let thread = Thread::of(key, head.as_ref())?;
         let misfits = self.misfits(&thread, interrupt, &answer).await?;
         let command = Command::Answer {
             interrupt,
@@ -268,16 +272,11 @@ impl Engine {
                 None => Refusal::NotPending { interrupt }.into(),
             });
         }
-        match self
-            .submit(
-                key.clone(),
-                Order {
-                    command,
-                    by: by.clone(),
-                },
-            )
-            .await
-        {
+        let order = Order {
+            command,
+            by: by.clone(),
+        };
+        match self.submit_on(thread, head.as_ref(), order).await {
             Err(Error::Refused(refusal)) => Err(self.explain(key, refusal).await?),
             other => other,
         }
@@ -435,18 +434,22 @@ impl Engine {
         .await
     }
 
-    /// Commits a command, and takes the lease with it where it is free.
+    /// Commits a command to a thread as it is now.
     async fn submit(&self, key: ThreadKey, order: Order) -> Result<Submitted, Error> {
         let head = self.0.store.load(&key).await?;
-        let thread = match &head {
-            None => Thread {
-                key: key.clone(),
-                state: State::default(),
-                epoch: 0,
-            },
-            Some(head) => Thread::from_head(&key, head)?,
-        };
-        if self.may_take(head.as_ref()) {
+        let thread = Thread::of(&key, head.as_ref())?;
+        self.submit_on(thread, head.as_ref(), order).await
+    }
+
+    /// Commits a command to a thread that was just read, and takes the lease with it where it is free.
+    async fn submit_on(
+        &self,
+        thread: Thread,
+        head: Option<&Head>,
+        order: Order,
+    ) -> Result<Submitted, Error> {
+        let key = thread.key.clone();
+        if self.may_take(head) {
             let begun = Driver::taking(self.clone(), thread, order.clone())
                 .begin()
                 .await;
@@ -546,7 +549,7 @@ impl Engine {
             // Someone else drives: look again when something changes, and now and then in case they die.
             tokio::select! {
                 _ = foreign.changed() => {}
-                () = tokio::time::sleep(Duration::from_millis(200)) => {}
+                () = tokio::time::sleep(LOOK_AGAIN) => {}
             }
         }
     }
@@ -588,14 +591,32 @@ impl Engine {
                 }
             }
         }
-        // A live driver renews its lease before it ends.
-        for (key, until) in doubtful {
-            tokio::time::sleep(Duration::from(until.since(store.now()))).await;
-            if self.may_take(store.load(&key).await?.as_ref()) {
-                found.push(key);
+        // A live driver renews its lease long before it ends; a dead one lets it run out.
+        let mut foreign = store.foreign_changes();
+        while !doubtful.is_empty() {
+            tokio::select! {
+                _ = foreign.changed() => {}
+                () = tokio::time::sleep(LOOK_AGAIN) => {}
             }
+            let mut still = Vec::new();
+            for (key, until) in doubtful {
+                let head = store.load(&key).await?;
+                let lease = head.as_ref().and_then(|head| head.lease.as_ref());
+                if self.may_take(head.as_ref()) {
+                    found.extend(Self::is_open(&key, head.as_ref())?.then_some(key));
+                } else if lease.is_some_and(|lease| lease.until == until) {
+                    still.push((key, until));
+                }
+            }
+            doubtful = still;
         }
         Ok(found)
+    }
+
+    /// Whether there is anything to drive.
+    fn is_open(key: &ThreadKey, head: Option<&Head>) -> Result<bool, Error> {
+        let Some(head) = head else { return Ok(false) };
+        Ok(!next(&Thread::from_head(key, head)?.state).is_empty())
     }
 
     async fn runnable(&self, tenant: &Arc<str>) -> Result<Vec<ThreadKey>, Error> {

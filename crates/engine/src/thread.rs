@@ -25,13 +25,18 @@ pub(crate) struct Thread {
 impl Thread {
     /// Reads a thread; a thread that does not exist is empty.
     pub(crate) async fn load(store: &SharedStore, key: &ThreadKey) -> Result<Self, Error> {
-        match store.load(key).await? {
+        Self::of(key, store.load(key).await?.as_ref())
+    }
+
+    /// A thread with this head; without one it is empty.
+    pub(crate) fn of(key: &ThreadKey, head: Option<&Head>) -> Result<Self, Error> {
+        match head {
             None => Ok(Self {
                 key: key.clone(),
                 state: State::default(),
                 epoch: 0,
             }),
-            Some(head) => Self::from_head(key, &head),
+            Some(head) => Self::from_head(key, head),
         }
     }
 
@@ -53,12 +58,13 @@ impl Thread {
         let mut news = Vec::new();
         loop {
             let records = store.read(&self.key, self.state.version, PAGE).await?;
-            if records.is_empty() {
-                return Ok(news);
-            }
+            let is_last = records.len() < PAGE;
             for entry in decode_records(self.state.hash, &records)? {
                 fold(&mut self.state, &entry);
                 news.push(entry);
+            }
+            if is_last {
+                return Ok(news);
             }
         }
     }

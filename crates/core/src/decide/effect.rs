@@ -52,7 +52,6 @@ pub(super) fn start(
         key: action.idempotency_key(state.thread),
         epoch,
         deadline,
-        settle_at: deadline + action.tool.settle,
     };
     draft.emit(event);
     Ok(())

@@ -105,7 +105,6 @@ pub(super) fn replied(
                     timeout: judged.tool.timeout,
                     settle: judged.tool.settle,
                     hooks: judged.tool.hooks,
-                    params_hash,
                     verdict: judged.verdict,
                 }
             }

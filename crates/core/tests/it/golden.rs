@@ -351,7 +351,6 @@ fn turns() -> Vec<Event> {
         timeout: Span::from_secs(60),
         settle: Span::from_millis(1_500),
         hooks,
-        params_hash: Digest::of(b"params"),
         verdict,
     };
     let calls = vec![
@@ -457,7 +456,6 @@ fn effects() -> Vec<Event> {
             key: text("hpk_00"),
             epoch: 4,
             deadline: at(60),
-            settle_at: at(65),
         },
         finished(Finish::Done {
             content: text("paid"),
@@ -875,7 +873,6 @@ fn digests_keys_ids_and_the_chain_are_computed_as_in_version_1() {
         Index::Closed,
         Index::Run,
         Index::Session,
-        Index::Step,
         Index::Workflow,
     ];
     let derived = json!({

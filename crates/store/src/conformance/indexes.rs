@@ -255,18 +255,18 @@ pub async fn indexes_and_tenants_are_apart(World { here, .. }: World) {
     put(
         &here,
         &theirs,
-        vec![IndexChange::Put(row(Index::Step, "r", 2, &theirs))],
+        vec![IndexChange::Put(row(Index::Workflow, "r", 2, &theirs))],
     )
     .await;
     assert_eq!(
         here.scan("acme", all(Index::Run)).await,
         Ok(vec![row(Index::Run, "r", 1, &ours)])
     );
-    assert_eq!(here.scan("acme", all(Index::Step)).await, Ok(vec![]));
+    assert_eq!(here.scan("acme", all(Index::Workflow)).await, Ok(vec![]));
     assert_eq!(here.scan("evil", all(Index::Run)).await, Ok(vec![]));
     assert_eq!(
-        here.scan("evil", all(Index::Step)).await,
-        Ok(vec![row(Index::Step, "r", 2, &theirs)])
+        here.scan("evil", all(Index::Workflow)).await,
+        Ok(vec![row(Index::Workflow, "r", 2, &theirs)])
     );
 }
 

@@ -2,7 +2,7 @@
 
 use std::{path::Path, thread, time::Duration};
 
-use rusqlite::{Connection, ErrorCode, OpenFlags};
+use rusqlite::{Connection, ErrorCode, OpenFlags, config::DbConfig};
 
 /// How often, and how long each time, a writer waits for another process before it gives up: 10 s in all.
 ///
@@ -34,12 +34,20 @@ pub(super) fn writer(path: &Path) -> rusqlite::Result<Connection> {
             | OpenFlags::SQLITE_OPEN_NO_MUTEX,
     )?;
     conn.busy_handler(Some(patient))?;
+    plan_once(&conn)?;
     conn.set_prepared_statement_cache_capacity(64);
     write_ahead(&conn)?;
     // DURABILITY: in WAL mode, anything less loses acknowledged commits when the power fails.
     conn.pragma_update(None, "synchronous", "FULL")?;
     conn.pragma_update(None, "cache_size", -16_384)?;
     Ok(conn)
+}
+
+/// Has a statement planned when it is prepared and never again. Otherwise SQLite plans anew whenever a bound value could
+/// change its mind, a `LIMIT` among them, which costs more than the reading itself.
+fn plan_once(conn: &Connection) -> rusqlite::Result<()> {
+    conn.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
+    Ok(())
 }
 
 /// Turns write-ahead logging on. Where two processes do so at once in a new file, SQLite does not wait, so we do.
@@ -70,6 +78,7 @@ pub(super) fn reader(path: &Path, sight: Sight) -> rusqlite::Result<Connection> 
         }
     };
     conn.busy_handler(Some(patient))?;
+    plan_once(&conn)?;
     conn.set_prepared_statement_cache_capacity(32);
     conn.pragma_update(None, "cache_size", -8_192)?;
     Ok(conn)

@@ -290,7 +290,6 @@ fn a_retry_after_not_committed_has_the_same_key_and_waits_until_the_effect_could
         key,
         epoch: 1,
         deadline: thread.now + Span::from_secs(TIMEOUT),
-        settle_at: thread.now + Span::from_secs(TIMEOUT + SETTLE),
     };
     assert_eq!(events, [expected]);
 }

@@ -1,0 +1,104 @@
+//! The agent that is tortured: one tool of every effect class, and a model that asks for what a scenario plans.
+
+use std::{fs, path::Path};
+
+use serde_json::{Value, json};
+
+use crate::scenario::Scenario;
+
+/// A call may take this long. Far more than it needs even on a busy machine, since what is slow is not what is tested.
+const TIMEOUT: &str = "2s";
+const SETTLE: &str = "200ms";
+
+/// Read: repeat freely.
+pub(crate) const LOOK: &str = "look";
+/// Idempotent: acts once per key.
+pub(crate) const PAY: &str = "pay";
+/// A write with a lookup and a compensation.
+pub(crate) const REFUND: &str = "refund";
+/// A write with a lookup, without a compensation.
+pub(crate) const GRANT: &str = "grant";
+/// A write with neither.
+pub(crate) const WIRE: &str = "wire";
+/// As `grant`, but its program escapes the watchdog.
+pub(crate) const STRAY: &str = "stray";
+/// As `wire`, but its program escapes the watchdog.
+pub(crate) const BLIND_STRAY: &str = "blind_stray";
+
+/// Writes the agent and its model's part into a folder.
+pub(crate) fn write(folder: &Path, scenario: &Scenario) {
+    // JSON is YAML too.
+    fs::write(folder.join("agent.yaml"), definition(scenario).to_string()).unwrap();
+    fs::write(folder.join("scenario.yaml"), part(scenario).to_string()).unwrap();
+}
+
+fn definition(scenario: &Scenario) -> Value {
+    let mut spec = json!({
+        "model": {"primary": "scripted:scenario.yaml"},
+        "tools": tools(scenario.timeout.unwrap_or(TIMEOUT)),
+        "limits": {"turns": 10, "calls": 20, "time": "10m"},
+    });
+    if !scenario.gates.is_empty() {
+        spec["interrupt_on"] = scenario.gates.iter().cloned().collect();
+    }
+    json!({
+        "apiVersion": "holdpoint/v1",
+        "kind": "Agent",
+        "metadata": {"name": "clerk", "version": "1"},
+        "spec": spec,
+    })
+}
+
+fn tools(timeout: &str) -> Value {
+    let ledger = "holdpoint-example-ledger";
+    let outlive = env!("CARGO_BIN_EXE_holdpoint-torture-outlive");
+    let tool = |name: &str, effect: &str, command: Value| {
+        json!({
+            "name": name,
+            "effect": effect,
+            "command": command,
+            "timeout": timeout,
+            "settle": SETTLE,
+            "input_schema": {
+                "type": "object",
+                "properties": {"order_id": {"type": "string"}, "amount": {"type": "string"}},
+                "required": ["order_id"],
+                "additionalProperties": false,
+            },
+        })
+    };
+    let with = |mut tool: Value, hook: &str, word: &str| {
+        tool[hook] = json!([ledger, word]);
+        tool
+    };
+    let refund = json!([ledger, "refund"]);
+    let stray = json!([outlive, ledger, "refund"]);
+    let findable = |tool| with(tool, "lookup", "lookup");
+    let undoable = |tool| with(tool, "compensate", "compensate");
+    json!([
+        tool(LOOK, "read", json!([ledger, "read"])),
+        tool(PAY, "idempotent", json!([ledger, "pay-once"])),
+        undoable(findable(tool(REFUND, "write", refund.clone()))),
+        findable(tool(GRANT, "write", refund.clone())),
+        tool(WIRE, "write", refund),
+        findable(tool(STRAY, "write", stray.clone())),
+        tool(BLIND_STRAY, "write", stray),
+    ])
+}
+
+/// The first turn asks for all that is planned; the second says what came of it, so that the output shows a difference.
+fn part(scenario: &Scenario) -> Value {
+    let calls: Vec<Value> = scenario
+        .calls
+        .iter()
+        .map(|call| json!({"tool": call.tool, "args": call.args()}))
+        .collect();
+    json!({
+        "apiVersion": "holdpoint/v1",
+        "kind": "Scenario",
+        "rules": [
+            {"when": {"turn": 1}, "say": "I shall see to it.", "call": calls},
+            {"say": "That is that: {result}"},
+        ],
+    })
+}

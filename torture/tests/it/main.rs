@@ -1,0 +1,31 @@
+//! Safety tests that kill real processes, and an oracle that no process of ours can fool: a ledger that is written and
+//! synced by the tools' own program.
+//!
+//! Every test starts the binary in builds that `cargo xtask test` makes and announces. `HOLDPOINT_TORTURE=1` tries every
+//! point instead of a sample; `HOLDPOINT_SEED` draws another sample.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "a harness that cannot go on must fail where it stands"
+)]
+
+mod agent;
+mod contest;
+mod controls;
+mod double_kills;
+mod judge;
+mod kill_matrix;
+mod ledger;
+mod one_winner;
+mod play;
+mod point;
+mod pool;
+mod process;
+mod programs;
+mod rehearsal;
+mod report;
+mod revival;
+mod scenario;
+mod takeover;
+mod trace;
+mod world;

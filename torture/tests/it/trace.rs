@@ -1,0 +1,71 @@
+//! A thread's journal, as `holdpoint trace` prints it after it has checked the chain.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use crate::world::{Setting, World};
+
+/// Every event of a thread.
+#[derive(Debug, Default)]
+pub(crate) struct Trace(Vec<Value>);
+
+impl Trace {
+    /// Reads it, or says why it cannot be trusted.
+    pub(crate) fn read(world: &World, session: &str) -> Result<Self, String> {
+        let ended = world.call(&["trace", session], &Setting::PLAIN);
+        if ended.code() != Some(0) {
+            return Err(format!("the chain is broken: {}", ended.explain()));
+        }
+        let seqs = ended.lines.iter().map(|line| line["seq"].as_u64());
+        if !seqs.eq((1..=ended.lines.len()).map(|seq| u64::try_from(seq).ok())) {
+            return Err("the journal has a gap".to_owned());
+        }
+        Ok(Self(ended.lines))
+    }
+
+    fn of(&self, kind: &str) -> impl Iterator<Item = &Value> {
+        self.0
+            .iter()
+            .filter(move |line| line["type"] == kind)
+            .map(|line| &line["event"])
+    }
+
+    /// How many calls were recorded as started.
+    pub(crate) fn starts(&self) -> usize {
+        self.of("action_started").count()
+    }
+
+    /// How often each question was answered.
+    pub(crate) fn answers(&self) -> BTreeMap<String, usize> {
+        let mut answers = BTreeMap::new();
+        for event in self.of("answered") {
+            let interrupt = event["interrupt"].as_str().unwrap_or_default();
+            *answers.entry(interrupt.to_owned()).or_default() += 1;
+        }
+        answers
+    }
+
+    /// The key under which an action was started.
+    pub(crate) fn key_of(&self, action: &Value) -> Option<&str> {
+        let started = self
+            .of("action_started")
+            .find(|event| event["action"] == *action);
+        started.and_then(|event| event["key"].as_str())
+    }
+
+    /// The action that this one undoes.
+    pub(crate) fn undone_by(&self, compensation: &Value) -> Option<&Value> {
+        self.of("compensation_bound")
+            .find(|event| event["compensation"] == *compensation)
+            .map(|event| &event["action"])
+    }
+
+    /// Whether a person said that something took effect.
+    pub(crate) fn has_committed(&self) -> bool {
+        self.of("answered")
+            .filter_map(|event| event["decisions"].as_array())
+            .flatten()
+            .any(|decided| decided["decision"]["type"] == "committed")
+    }
+}
