@@ -252,3 +252,15 @@ fn every_problem_of_every_file_is_told_at_once() {
     let files = world.hold(&["check", &good, "--json"]).ends(2).lines();
     assert!(files[0]["model_error"].is_string(), "{files:?}");
 }
+
+#[test]
+fn a_file_beside_us_needs_no_folder_in_its_name() {
+    let world = World::new();
+    let status = world
+        .command()
+        .current_dir(world.path().join("refund"))
+        .args(["check", "agent.yaml"])
+        .status()
+        .unwrap();
+    assert!(status.success());
+}
