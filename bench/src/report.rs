@@ -174,10 +174,10 @@ mod tests {
 
     #[test]
     fn a_report_replaces_the_one_before_and_nothing_else() {
-        let page = insert(PAGE, "first").unwrap();
-        let again = insert(&page, "second").unwrap();
-        assert_eq!(again, page.replace("first", "second"));
-        assert_eq!(page.replace("\n\nfirst\n", "\n"), PAGE);
+        let page = insert(PAGE, "Report 1").unwrap();
+        let again = insert(&page, "Report 2").unwrap();
+        assert_eq!(again, page.replace("Report 1", "Report 2"));
+        assert_eq!(page.replace("\n\nReport 1\n", "\n"), PAGE);
         assert_eq!(insert("no marks", "x"), None);
     }
 

@@ -43,7 +43,7 @@ fn stop_at_the_gate(stage: &Stage) -> anyhow::Result<()> {
     let run = [
         "holdpoint",
         "run",
-        "./agent.yaml",
+        "agent.yaml",
         "--input",
         input,
         "--thread",
@@ -122,10 +122,10 @@ fn whats_next(stage: &Stage) {
     stage.show_setting();
     println!(
         "
-  holdpoint run ./agent.yaml --input \"Please refund order 1001\" --thread tuesday
-                                on a terminal it asks, and you decide
-  holdpoint show {THREAD}        how the run stands, and its checkpoint
-  holdpoint check ./agent.yaml  what is wrong with a definition; break it and see
+  holdpoint run agent.yaml --input \"Please refund order 1001\" --thread tuesday
+                              on a terminal it asks, and you decide
+  holdpoint show {THREAD}       how the run stands, and its checkpoint
+  holdpoint check agent.yaml  what is wrong with a definition; break it and see
 
 The agent is agent.yaml, its model's words are in scenario.yaml; both can be edited.
 README.md and docs/index.md lead on."

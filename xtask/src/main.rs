@@ -17,7 +17,7 @@ const HELP: &str = "usage: cargo xtask COMMAND
   check                          format, lints, and the map from requirements to tests
   test                           check, then every test; this is what CI runs
   torture [--only X] [--seed N]  the safety tests in full; fills docs/reliability.md
-                                 X is a part of a test's name
+                                 --only those with X in their name: prints the tables instead
   bench [ARGUMENTS]              benchmarks; fills docs/performance.md
   demo                           stop, kill -9, restart, approve: a narrated walk
 

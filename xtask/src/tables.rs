@@ -17,6 +17,10 @@ pub(crate) fn render(rows: &[Value]) -> String {
     for row in rows {
         tests.entry(cell(&row["test"])).or_default().push(row);
     }
+    // Tests run side by side, so the order in which they wrote says nothing.
+    for rows in tests.values_mut() {
+        rows.sort_by_key(|row| cell(&row["scenario"]));
+    }
     let tables: Vec<_> = tests.iter().map(|(test, rows)| table(test, rows)).collect();
     tables.join("\n")
 }
@@ -71,9 +75,9 @@ mod tests {
     #[test]
     fn rows_become_a_table_per_test_and_the_text_around_stays() {
         let rows = [
-            json!({"test": "kills", "scenario": "approve", "points": 9, "seed": 3, "passed": 9}),
-            json!({"test": "bad answers", "scenario": "a|b", "violations": 0}),
             json!({"test": "kills", "scenario": "reject", "points": 7, "passed": 6, "waited": 1}),
+            json!({"test": "bad answers", "scenario": "a|b", "violations": 0}),
+            json!({"test": "kills", "scenario": "approve", "points": 9, "seed": 3, "passed": 9}),
         ];
         let page = format!("# Title\n{BEGIN}\nold\n{END}\nafter\n");
         let expected = format!(

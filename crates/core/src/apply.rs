@@ -346,7 +346,6 @@ fn model_replied(
     for (order, called) in calls.iter().enumerate() {
         let Fate::Action {
             id,
-            params,
             version,
             effect,
             timeout,
@@ -366,9 +365,7 @@ fn model_replied(
             settle: *settle,
             hooks: *hooks,
         };
-        let params = params
-            .clone()
-            .unwrap_or_else(|| Params::from_canonical(&called.call.arguments));
+        let params = Params::from_stored(&called.call.arguments);
         let params_hash = params.hash(&tool.name, &tool.version);
         let warrant = Warrant {
             from: WarrantFrom::Policy,

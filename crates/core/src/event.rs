@@ -7,8 +7,8 @@ use serde_json::Value;
 
 use crate::{
     Action, ActionId, Decision, Digest, FramePath, Hooks, Interrupt, InterruptId, InterruptStatus,
-    Limits, Lookup, Outcome, Params, Principal, RunId, Span, ThreadId, Timestamp, ToolCall,
-    ToolFacts, Verdict,
+    Limits, Lookup, Outcome, Principal, RunId, Span, ThreadId, Timestamp, ToolCall, ToolFacts,
+    Verdict,
 };
 
 /// One thing that happened.
@@ -253,13 +253,10 @@ pub struct Called {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "is", rename_all = "snake_case")]
 pub enum Fate {
-    /// It is an action.
+    /// It is an action. Its parameters are the call's arguments in their canonical spelling.
     Action {
         /// The action's id.
         id: ActionId,
-        /// Its parameters, where their canonical spelling is not the model's own.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        params: Option<Params>,
         /// Version of the tool.
         version: String,
         /// What repeating it would do.
@@ -308,8 +305,10 @@ fn is_default<T: Default + PartialEq>(value: &T) -> bool {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {
     /// Tokens read.
+    #[serde(rename = "in")]
     pub input_tokens: u64,
     /// Tokens written.
+    #[serde(rename = "out")]
     pub output_tokens: u64,
 }
 

@@ -72,9 +72,10 @@ impl Params {
             .map_err(|error| BadParams(error.to_string()))
     }
 
-    /// Takes a text that is known to be canonical, because it was checked when it came in.
-    pub(crate) fn from_canonical(text: &str) -> Self {
-        Self(text.to_owned())
+    /// Reads arguments that were checked when they came in. Rules that became stricter since do not change the past; and
+    /// were a text damaged, its hash would no longer be the one that was approved.
+    pub(crate) fn from_stored(text: &str) -> Self {
+        serde_json::from_str(text).unwrap_or_default()
     }
 
     /// The canonical spelling (RFC 8785).

@@ -69,8 +69,8 @@ impl Payload {
 /// The part of an event that is never erased: when, and by whom.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Header {
-    /// The stored format's version.
-    #[serde(rename = "v")]
+    /// The stored format's version; 1 where it is not said.
+    #[serde(rename = "v", default = "first", skip_serializing_if = "is_first")]
     pub format: u16,
     /// What happened, by name: it is still known when the payload is erased.
     #[serde(rename = "type")]
@@ -101,6 +101,14 @@ mod short {
         let (tenant, kind, name) = <(String, PrincipalKind, String)>::deserialize(deserializer)?;
         Ok(Actor { tenant, name, kind })
     }
+}
+
+const fn first() -> u16 {
+    1
+}
+
+const fn is_first(format: &u16) -> bool {
+    *format == 1
 }
 
 /// One event as a store keeps it.

@@ -3,8 +3,8 @@
 use super::{Draft, JudgedCall, MAX_ATTEMPTS, ModelTrouble, clip, run};
 use crate::{
     AfterModel, Allowed, Ask, Called, Cause, DecisionKind, Event, Fate, FramePath, FramePhase,
-    Interrupt, InterruptId, InterruptKind, LimitKind, OnTimeout, Refusal, RunOutcome, Seen, Stop,
-    Subject, Timestamp, Usage, Verdict, preview::default_description,
+    Interrupt, InterruptId, InterruptKind, LimitKind, OnTimeout, Params, Refusal, RunOutcome, Seen,
+    Stop, Subject, Timestamp, Usage, Verdict, preview::default_description,
 };
 
 pub(super) fn start(draft: &mut Draft<'_>, frame: FramePath, epoch: u64) -> Result<(), Refusal> {
@@ -71,6 +71,13 @@ pub(super) fn replied(
                     call.name
                 ),
             },
+            // What was judged must be what the journal will say, since that is what runs.
+            Ok(judged) if judged.params != Params::from_stored(&call.arguments) => Fate::Refused {
+                message: format!(
+                    "The arguments for `{}` could not be read twice alike. It was not executed.",
+                    call.name
+                ),
+            },
             Ok(judged) => {
                 let id = draft.context.seed.action_id();
                 let params_hash = judged.params.hash(&judged.tool.name, &judged.tool.version);
@@ -96,10 +103,8 @@ pub(super) fn replied(
                         description,
                     });
                 }
-                let params = (judged.params.canonical() != call.arguments).then_some(judged.params);
                 Fate::Action {
                     id,
-                    params,
                     version: judged.tool.version,
                     effect: judged.tool.effect,
                     timeout: judged.tool.timeout,

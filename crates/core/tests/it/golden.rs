@@ -343,9 +343,8 @@ fn turns() -> Vec<Event> {
         },
         fate,
     };
-    let fate = |params, effect, hooks, verdict| Fate::Action {
+    let fate = |effect, hooks, verdict| Fate::Action {
         id: act(1),
-        params,
         version: text("1"),
         effect,
         timeout: Span::from_secs(60),
@@ -354,19 +353,9 @@ fn turns() -> Vec<Event> {
         verdict,
     };
     let calls = vec![
-        called(fate(
-            Some(params(r#"{"to":"a"}"#)),
-            Effect::Write,
-            both_hooks(),
-            asked_verdict(),
-        )),
-        called(fate(None, Effect::Read, Hooks::default(), Verdict::Allow)),
-        called(fate(
-            None,
-            Effect::Idempotent,
-            Hooks::default(),
-            Verdict::Deny,
-        )),
+        called(fate(Effect::Write, both_hooks(), asked_verdict())),
+        called(fate(Effect::Read, Hooks::default(), Verdict::Allow)),
+        called(fate(Effect::Idempotent, Hooks::default(), Verdict::Deny)),
         called(Fate::Refused {
             message: text("send it as a string"),
         }),
