@@ -4,28 +4,27 @@
 //! and commits it all in one append. Calls are made after that append and never before. When nothing is left to do, the
 //! same append gives the lease back.
 
-use std::{
-    collections::{HashMap, HashSet},
-    sync::Arc,
-    time::Duration,
-};
+mod launch;
+mod starts;
+mod tenure;
+
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use holdpoint_core::{
-    ActionId, Batch, Command, Context, Entry, FramePath, Outcome, Principal, Refusal, Timestamp,
-    Transcript, Work, next,
+    Batch, Command, Context, Entry, Principal, Refusal, Timestamp, Transcript, next,
 };
-use holdpoint_store::{AppendError, Epoch, Fence, LeaseAfter, LeaseError};
+use holdpoint_store::{AppendError, Epoch, Fence, LeaseAfter};
 use tokio::{
-    task::{AbortHandle, Id, JoinError, JoinSet},
+    task::{AbortHandle, Id, JoinSet},
     time::Instant,
 };
 
 use crate::{
     Engine, Error,
     agent::Current,
-    error::{from_append, from_lease},
+    error::from_append,
     flight::{Flight, Landing},
-    thread::{Refused, Thread, engine_principal, fresh_seed, late_outcome, read_transcript},
+    thread::{Refused, Thread, engine_principal, fresh_seed, late_outcome},
 };
 
 /// Something to be decided: by a caller, or by this driver.
@@ -266,256 +265,9 @@ impl Driver {
         Ok(())
     }
 
-    /// Adds the records of everything that may start now. Returns what is to be launched once they are committed.
-    async fn decide_starts(&mut self, batch: &mut Batch) -> Result<Vec<Flight>, Error> {
-        let by = engine_principal(&self.thread.key.tenant);
-        let mut started: HashSet<Flight> = HashSet::new();
-        loop {
-            let now = self.engine.store().now();
-            let mut wake_at: Option<Timestamp> = None;
-            let mut due = |time: Timestamp| {
-                if time <= now {
-                    return true;
-                }
-                wake_at = Some(wake_at.map_or(time, |earlier| earlier.min(time)));
-                false
-            };
-            let mut command = None;
-            for work in next(batch.state()) {
-                let flight = Flight::of(&work);
-                let ours = self.aloft.contains_key(&flight) || started.contains(&flight);
-                let found = match work {
-                    Work::CallModel { frame, not_before } if due(not_before.unwrap_or_default()) => {
-                        Some(Command::StartModel {
-                            frame,
-                            epoch: self.next_epoch(),
-                        })
-                    }
-                    Work::AwaitModel { frame, attempt } if !ours => {
-                        Some(Command::ModelLost { frame, attempt })
-                    }
-                    Work::Start { action, not_before } if due(not_before.unwrap_or_default()) => {
-                        self.start_command(batch, action).await?
-                    }
-                    // Wrong on purpose: a call found as started is repeated as if nothing had been recorded.
-                    Work::Settle { .. } if !ours && cfg!(feature = "weak-no-started") => {
-                        started.insert(flight);
-                        None
-                    }
-                    Work::Settle {
-                        action,
-                        attempt,
-                        at,
-                    } if !ours && due(at) => Some(Command::ActionOrphaned { action, attempt }),
-                    Work::LookUp { not_before, .. } if !ours && due(not_before) => {
-                        started.insert(flight);
-                        None
-                    }
-                    Work::CallModel { .. }
-                    | Work::AwaitModel { .. }
-                    | Work::Start { .. }
-                    | Work::Settle { .. }
-                    | Work::LookUp { .. } => None,
-                };
-                if found.is_some() {
-                    command = found;
-                    break;
-                }
-            }
-            let Some(command) = command else {
-                self.wake_at = wake_at;
-                break;
-            };
-            let mut context = self.context(&by)?;
-            match batch.decide(command.clone(), &mut context) {
-                Ok(()) => {}
-                // What was found to be due is decided by the same clock a moment later.
-                Err(refusal) => return Err(refusal.into()),
-            }
-            for work in next(batch.state()) {
-                if starts(&command, &work) {
-                    started.insert(Flight::of(&work));
-                }
-            }
-        }
-        let open: HashSet<Flight> = next(batch.state()).iter().map(Flight::of).collect();
-        Ok(started
-            .into_iter()
-            .filter(|flight| open.contains(flight))
-            .collect())
-    }
-
-    /// The epoch under which this driver's next append will stand.
-    const fn next_epoch(&self) -> Epoch {
-        match self.lease {
-            Lease::Wanted { after } => after + 1,
-            Lease::Held { epoch, .. } => epoch,
-        }
-    }
-
-    /// Proves at the last moment that an action would run what was allowed; or asks again, where its tool has changed.
-    async fn start_command(
-        &mut self,
-        batch: &Batch,
-        id: ActionId,
-    ) -> Result<Option<Command>, Error> {
-        let Some(action) = batch.state().actions.get(&id) else {
-            return Ok(None);
-        };
-        // What was started once goes on as what it was.
-        if action.attempts == 0 {
-            if self.current.is_none() {
-                self.current = self
-                    .engine
-                    .current(&self.thread.key, &batch.state().agent)
-                    .await?;
-            }
-            if let Some(current) = self.current
-                && let Some(call) = self.engine.drift(&self.thread.key, action, current).await?
-            {
-                return Ok(Some(Command::Restate {
-                    definition: current.digest(),
-                    interrupt: None,
-                    calls: vec![call],
-                }));
-            }
-        }
-        let agent = self
-            .engine
-            .agent(&self.thread.key.tenant, action.definition)
-            .await?;
-        let tool_version = agent
-            .definition
-            .tool(&action.tool.name)
-            .map(|tool| tool.version.clone());
-        let proof = holdpoint_core::Proof {
-            params_hash: action.params.hash(
-                &action.tool.name,
-                tool_version.as_deref().unwrap_or_default(),
-            ),
-            tool_version: tool_version.unwrap_or_default(),
-        };
-        Ok(Some(Command::StartAction {
-            action: id,
-            epoch: self.next_epoch(),
-            proof,
-        }))
-    }
-
-    /// Makes the calls whose records are committed.
-    async fn launch(&mut self, started: &[Flight]) -> Result<(), Error> {
-        if let Lease::Held { until, .. } = self.lease
-            && Instant::now() >= until
-        {
-            // We were frozen since the commit: someone may have taken over.
-            if self.prolong().await?.is_err() {
-                self.disown(started);
-                return Ok(());
-            }
-        }
-        for flight in started {
-            let handle = match flight {
-                Flight::Model { frame, attempt } => {
-                    self.launch_model(frame.clone(), *attempt).await?
-                }
-                Flight::Call { action, attempt } => self.launch_call(*action, *attempt).await?,
-                Flight::LookUp { action } => self.launch_lookup(*action).await?,
-            };
-            let Some(handle) = handle else { continue };
-            self.by_task.insert(handle.id(), flight.clone());
-            self.aloft.insert(flight.clone(), handle);
-        }
-        Ok(())
-    }
-
-    /// Reports calls that were recorded as started but certainly not made.
-    fn disown(&mut self, started: &[Flight]) {
-        for flight in started {
-            if let Flight::Call { action, attempt } = flight {
-                let error =
-                    "the call was not made: another process took over just before".to_owned();
-                self.order(Command::ActionEnded {
-                    action: *action,
-                    attempt: *attempt,
-                    outcome: Outcome::Failed { error },
-                    past: None,
-                });
-            }
-        }
-    }
-
     fn order(&mut self, command: Command) {
         let by = engine_principal(&self.thread.key.tenant);
         self.orders.push(Order { command, by });
-    }
-
-    async fn launch_model(
-        &mut self,
-        frame: FramePath,
-        attempt: u32,
-    ) -> Result<Option<AbortHandle>, Error> {
-        let Some(definition) = self.thread.state.run.as_ref().map(|run| run.definition) else {
-            return Ok(None);
-        };
-        let agent = self
-            .engine
-            .agent(&self.thread.key.tenant, definition)
-            .await?;
-        let transcript = self.transcript().await?;
-        let engine = self.engine.clone();
-        let key = self.thread.key.clone();
-        let flight = async move {
-            crate::flight::call_model(&engine, &key, &agent, transcript, frame, attempt).await
-        };
-        Ok(Some(self.flights.spawn(flight)))
-    }
-
-    async fn launch_call(
-        &mut self,
-        id: ActionId,
-        attempt: u32,
-    ) -> Result<Option<AbortHandle>, Error> {
-        let Some(action) = self.thread.state.actions.get(&id).cloned() else {
-            return Ok(None);
-        };
-        let agent = self
-            .engine
-            .agent(&self.thread.key.tenant, action.definition)
-            .await?;
-        let key = action.idempotency_key(self.thread.state.thread);
-        let now = self.engine.store().now();
-        Ok(Some(self.flights.spawn(crate::flight::make_call(
-            agent, action, attempt, key, now,
-        ))))
-    }
-
-    async fn launch_lookup(&mut self, id: ActionId) -> Result<Option<AbortHandle>, Error> {
-        let Some(action) = self.thread.state.actions.get(&id).cloned() else {
-            return Ok(None);
-        };
-        let agent = self
-            .engine
-            .agent(&self.thread.key.tenant, action.definition)
-            .await?;
-        let key = action.idempotency_key(self.thread.state.thread);
-        let epoch = self.next_epoch();
-        Ok(Some(
-            self.flights
-                .spawn(crate::flight::look_up(agent, action, key, epoch)),
-        ))
-    }
-
-    async fn transcript(&mut self) -> Result<Arc<Transcript>, Error> {
-        if let Some(transcript) = &self.transcript {
-            return Ok(Arc::clone(transcript));
-        }
-        let read = read_transcript(
-            self.engine.store(),
-            &self.thread.key,
-            self.thread.state.version,
-        )
-        .await?;
-        Ok(Arc::clone(self.transcript.insert(Arc::new(read))))
     }
 
     /// Takes in what was committed.
@@ -529,131 +281,7 @@ impl Driver {
             }
         }
     }
-
-    fn land(&mut self, landed: Option<Result<(Id, Landing), JoinError>>) {
-        match landed {
-            None => {}
-            Some(Ok((task, landing))) => {
-                if let Some(flight) = self.by_task.remove(&task) {
-                    self.aloft.remove(&flight);
-                }
-                for command in landing.commands {
-                    self.order(command);
-                }
-            }
-            Some(Err(error)) => {
-                let Some(flight) = self.by_task.remove(&error.id()) else {
-                    return;
-                };
-                self.aloft.remove(&flight);
-                if !error.is_cancelled() {
-                    self.order(flight.crashed());
-                }
-            }
-        }
-    }
-
-    /// Someone else appended: reads it, and drops calls that nobody waits for any more.
-    async fn look_again(&mut self) -> Result<(), Error> {
-        let entries = self.thread.catch_up(self.engine.store()).await?;
-        self.note(&entries);
-        if let Lease::Wanted { after } = &mut self.lease {
-            *after = self
-                .thread
-                .reload_epoch(self.engine.store())
-                .await?
-                .unwrap_or(*after);
-        }
-        let open: HashSet<Flight> = next(&self.thread.state).iter().map(Flight::of).collect();
-        self.drop_flights(&open);
-        Ok(())
-    }
-
-    /// Drops calls that are no longer awaited. Only models and reads: whatever else was made is awaited to its end.
-    fn drop_flights(&mut self, open: &HashSet<Flight>) {
-        self.aloft.retain(|flight, handle| {
-            let keep = open.contains(flight) || !flight.may_be_dropped(&self.thread.state);
-            if !keep {
-                handle.abort();
-            }
-            keep
-        });
-    }
-
-    async fn renew(&mut self) -> Result<Option<Exit>, Error> {
-        match self.prolong().await? {
-            Ok(()) => Ok(None),
-            Err(Taken) => self.hand_over().await.map(Some),
-        }
-    }
-
-    async fn prolong(&mut self) -> Result<Result<(), Taken>, Error> {
-        let Lease::Held { epoch, .. } = self.lease else {
-            return Ok(Ok(()));
-        };
-        let lasts = self.engine.options().lease;
-        let until = Instant::now() + Duration::from(lasts);
-        match self
-            .engine
-            .store()
-            .renew(&self.thread.key, epoch, lasts)
-            .await
-        {
-            Ok(()) => {
-                self.lease = Lease::Held { epoch, until };
-                Ok(Ok(()))
-            }
-            Err(LeaseError::Fenced { .. } | LeaseError::NotFound) => Ok(Err(Taken)),
-            Err(error) => Err(from_lease(error)),
-        }
-    }
-
-    /// Gives the lease back at the version at which nothing was left to do; `None` if there is news.
-    async fn give_back(&mut self) -> Result<Option<Exit>, Error> {
-        let Lease::Held { epoch, .. } = self.lease else {
-            return Ok(Some(Exit::Stopped));
-        };
-        match self
-            .engine
-            .store()
-            .release(&self.thread.key, epoch, self.thread.state.version)
-            .await
-        {
-            Ok(()) => Ok(Some(Exit::Stopped)),
-            Err(LeaseError::Conflict { .. }) => {
-                self.look_again().await?;
-                Ok(None)
-            }
-            Err(LeaseError::Fenced { .. }) => self.hand_over().await.map(Some),
-            Err(error) => Err(from_lease(error)),
-        }
-    }
-
-    /// The lease is no longer ours. The outcomes of calls that were made are never dropped: they are reported late.
-    async fn hand_over(&mut self) -> Result<Exit, Error> {
-        let mut reports: Vec<Order> = self
-            .orders
-            .drain(..)
-            .filter(|order| is_call_outcome(&order.command))
-            .collect();
-        self.drop_flights(&HashSet::new());
-        while let Some(landed) = self.flights.join_next_with_id().await {
-            self.land(Some(landed));
-            reports.extend(
-                self.orders
-                    .drain(..)
-                    .filter(|order| is_call_outcome(&order.command)),
-            );
-        }
-        for report in reports {
-            self.engine.append_open(&self.thread.key, report).await?;
-        }
-        Ok(Exit::NotOurs)
-    }
 }
-
-/// Another driver has the lease.
-struct Taken;
 
 async fn sleep_until(engine: &Engine, at: Option<Timestamp>) {
     let Some(at) = at else { return };
@@ -682,20 +310,4 @@ pub(crate) const fn is_report(command: &Command) -> bool {
 
 const fn is_call_outcome(command: &Command) -> bool {
     matches!(command, Command::ActionEnded { .. })
-}
-
-/// Whether this work was started by that command.
-fn starts(command: &Command, work: &Work) -> bool {
-    match (command, work) {
-        (Command::StartModel { frame, .. }, Work::AwaitModel { frame: started, .. }) => {
-            frame == started
-        }
-        (
-            Command::StartAction { action, .. },
-            Work::Settle {
-                action: started, ..
-            },
-        ) => action == started,
-        (_, _) => false,
-    }
 }

@@ -4,19 +4,25 @@
 //! and turns their outcomes into commands.
 
 mod agent;
+mod answer;
 mod driver;
+mod drivers;
 mod engine;
 mod error;
 mod flight;
 mod judge;
 mod precheck;
+mod reading;
+mod recovery;
+mod submit;
 mod summary;
 mod thread;
 mod view;
 
 pub use agent::{Agent, Kit};
-pub use engine::{Engine, Options, Submitted, Watcher};
+pub use engine::{Engine, Options, Watcher};
 pub use error::Error;
+pub use submit::Submitted;
 pub use summary::RunSummary;
 pub use view::{
     ActionRequest, Checkpoint, InterruptView, PendingAction, RequestView, ReviewConfig, RunView,

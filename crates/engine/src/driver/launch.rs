@@ -1,0 +1,155 @@
+//! Making the calls whose records are committed, and taking in how they ended.
+
+use std::sync::Arc;
+
+use holdpoint_core::{ActionId, Command, FramePath, Outcome, Transcript};
+use tokio::{
+    task::{AbortHandle, Id, JoinError},
+    time::Instant,
+};
+
+use super::{Driver, Lease};
+use crate::{
+    Error,
+    flight::{Flight, Landing},
+    thread::read_transcript,
+};
+
+impl Driver {
+    /// Makes the calls whose records are committed.
+    pub(super) async fn launch(&mut self, started: &[Flight]) -> Result<(), Error> {
+        if let Lease::Held { until, .. } = self.lease
+            && Instant::now() >= until
+        {
+            // We were frozen since the commit: someone may have taken over.
+            if self.prolong().await?.is_err() {
+                self.disown(started);
+                return Ok(());
+            }
+        }
+        for flight in started {
+            let handle = match flight {
+                Flight::Model { frame, attempt } => {
+                    self.launch_model(frame.clone(), *attempt).await?
+                }
+                Flight::Call { action, attempt } => self.launch_call(*action, *attempt).await?,
+                Flight::LookUp { action } => self.launch_lookup(*action).await?,
+            };
+            let Some(handle) = handle else { continue };
+            self.by_task.insert(handle.id(), flight.clone());
+            self.aloft.insert(flight.clone(), handle);
+        }
+        Ok(())
+    }
+
+    /// Reports calls that were recorded as started but certainly not made.
+    pub(super) fn disown(&mut self, started: &[Flight]) {
+        for flight in started {
+            if let Flight::Call { action, attempt } = flight {
+                let error =
+                    "the call was not made: another process took over just before".to_owned();
+                self.order(Command::ActionEnded {
+                    action: *action,
+                    attempt: *attempt,
+                    outcome: Outcome::Failed { error },
+                    past: None,
+                });
+            }
+        }
+    }
+
+    pub(super) async fn launch_model(
+        &mut self,
+        frame: FramePath,
+        attempt: u32,
+    ) -> Result<Option<AbortHandle>, Error> {
+        let Some(definition) = self.thread.state.run.as_ref().map(|run| run.definition) else {
+            return Ok(None);
+        };
+        let agent = self
+            .engine
+            .agent(&self.thread.key.tenant, definition)
+            .await?;
+        let transcript = self.transcript().await?;
+        let engine = self.engine.clone();
+        let key = self.thread.key.clone();
+        let flight = async move {
+            crate::flight::call_model(&engine, &key, &agent, transcript, frame, attempt).await
+        };
+        Ok(Some(self.flights.spawn(flight)))
+    }
+
+    pub(super) async fn launch_call(
+        &mut self,
+        id: ActionId,
+        attempt: u32,
+    ) -> Result<Option<AbortHandle>, Error> {
+        let Some(action) = self.thread.state.actions.get(&id).cloned() else {
+            return Ok(None);
+        };
+        let agent = self
+            .engine
+            .agent(&self.thread.key.tenant, action.definition)
+            .await?;
+        let key = action.idempotency_key(self.thread.state.thread);
+        let now = self.engine.store().now();
+        Ok(Some(self.flights.spawn(crate::flight::make_call(
+            agent, action, attempt, key, now,
+        ))))
+    }
+
+    pub(super) async fn launch_lookup(
+        &mut self,
+        id: ActionId,
+    ) -> Result<Option<AbortHandle>, Error> {
+        let Some(action) = self.thread.state.actions.get(&id).cloned() else {
+            return Ok(None);
+        };
+        let agent = self
+            .engine
+            .agent(&self.thread.key.tenant, action.definition)
+            .await?;
+        let key = action.idempotency_key(self.thread.state.thread);
+        let epoch = self.next_epoch();
+        Ok(Some(
+            self.flights
+                .spawn(crate::flight::look_up(agent, action, key, epoch)),
+        ))
+    }
+
+    pub(super) async fn transcript(&mut self) -> Result<Arc<Transcript>, Error> {
+        if let Some(transcript) = &self.transcript {
+            return Ok(Arc::clone(transcript));
+        }
+        let read = read_transcript(
+            self.engine.store(),
+            &self.thread.key,
+            self.thread.state.version,
+        )
+        .await?;
+        Ok(Arc::clone(self.transcript.insert(Arc::new(read))))
+    }
+
+    pub(super) fn land(&mut self, landed: Option<Result<(Id, Landing), JoinError>>) {
+        match landed {
+            None => {}
+            Some(Ok((task, landing))) => {
+                if let Some(flight) = self.by_task.remove(&task) {
+                    self.aloft.remove(&flight);
+                }
+                for command in landing.commands {
+                    self.order(command);
+                }
+            }
+            Some(Err(error)) => {
+                let Some(flight) = self.by_task.remove(&error.id()) else {
+                    return;
+                };
+                self.aloft.remove(&flight);
+                if !error.is_cancelled() {
+                    self.order(flight.crashed());
+                }
+            }
+        }
+    }
+}

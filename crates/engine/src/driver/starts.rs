@@ -1,0 +1,163 @@
+//! The records of everything that may start now, proved at the last moment.
+
+use std::collections::HashSet;
+
+use holdpoint_core::{ActionId, Batch, Command, Timestamp, Work, next};
+use holdpoint_store::Epoch;
+
+use super::{Driver, Lease};
+use crate::{Error, flight::Flight, thread::engine_principal};
+
+impl Driver {
+    /// Adds the records of everything that may start now. Returns what is to be launched once they are committed.
+    pub(super) async fn decide_starts(&mut self, batch: &mut Batch) -> Result<Vec<Flight>, Error> {
+        let by = engine_principal(&self.thread.key.tenant);
+        let mut started: HashSet<Flight> = HashSet::new();
+        loop {
+            let now = self.engine.store().now();
+            let mut wake_at: Option<Timestamp> = None;
+            let mut due = |time: Timestamp| {
+                if time <= now {
+                    return true;
+                }
+                wake_at = Some(wake_at.map_or(time, |earlier| earlier.min(time)));
+                false
+            };
+            let mut command = None;
+            for work in next(batch.state()) {
+                let flight = Flight::of(&work);
+                let ours = self.aloft.contains_key(&flight) || started.contains(&flight);
+                let found = match work {
+                    Work::CallModel { frame, not_before } if due(not_before.unwrap_or_default()) => {
+                        Some(Command::StartModel {
+                            frame,
+                            epoch: self.next_epoch(),
+                        })
+                    }
+                    Work::AwaitModel { frame, attempt } if !ours => {
+                        Some(Command::ModelLost { frame, attempt })
+                    }
+                    Work::Start { action, not_before } if due(not_before.unwrap_or_default()) => {
+                        self.start_command(batch, action).await?
+                    }
+                    // Wrong on purpose: a call found as started is repeated as if nothing had been recorded.
+                    Work::Settle { .. } if !ours && cfg!(feature = "weak-no-started") => {
+                        started.insert(flight);
+                        None
+                    }
+                    Work::Settle {
+                        action,
+                        attempt,
+                        at,
+                    } if !ours && due(at) => Some(Command::ActionOrphaned { action, attempt }),
+                    Work::LookUp { not_before, .. } if !ours && due(not_before) => {
+                        started.insert(flight);
+                        None
+                    }
+                    Work::CallModel { .. }
+                    | Work::AwaitModel { .. }
+                    | Work::Start { .. }
+                    | Work::Settle { .. }
+                    | Work::LookUp { .. } => None,
+                };
+                if found.is_some() {
+                    command = found;
+                    break;
+                }
+            }
+            let Some(command) = command else {
+                self.wake_at = wake_at;
+                break;
+            };
+            let mut context = self.context(&by)?;
+            match batch.decide(command.clone(), &mut context) {
+                Ok(()) => {}
+                // What was found to be due is decided by the same clock a moment later.
+                Err(refusal) => return Err(refusal.into()),
+            }
+            for work in next(batch.state()) {
+                if starts(&command, &work) {
+                    started.insert(Flight::of(&work));
+                }
+            }
+        }
+        let open: HashSet<Flight> = next(batch.state()).iter().map(Flight::of).collect();
+        Ok(started
+            .into_iter()
+            .filter(|flight| open.contains(flight))
+            .collect())
+    }
+
+    /// The epoch under which this driver's next append will stand.
+    pub(super) const fn next_epoch(&self) -> Epoch {
+        match self.lease {
+            Lease::Wanted { after } => after + 1,
+            Lease::Held { epoch, .. } => epoch,
+        }
+    }
+
+    /// Proves at the last moment that an action would run what was allowed; or asks again, where its tool has changed.
+    pub(super) async fn start_command(
+        &mut self,
+        batch: &Batch,
+        id: ActionId,
+    ) -> Result<Option<Command>, Error> {
+        let Some(action) = batch.state().actions.get(&id) else {
+            return Ok(None);
+        };
+        // What was started once goes on as what it was.
+        if action.attempts == 0 {
+            if self.current.is_none() {
+                self.current = self
+                    .engine
+                    .current(&self.thread.key, &batch.state().agent)
+                    .await?;
+            }
+            if let Some(current) = self.current
+                && let Some(call) = self.engine.drift(&self.thread.key, action, current).await?
+            {
+                return Ok(Some(Command::Restate {
+                    definition: current.digest(),
+                    interrupt: None,
+                    calls: vec![call],
+                }));
+            }
+        }
+        let agent = self
+            .engine
+            .agent(&self.thread.key.tenant, action.definition)
+            .await?;
+        let tool_version = agent
+            .definition
+            .tool(&action.tool.name)
+            .map(|tool| tool.version.clone());
+        let proof = holdpoint_core::Proof {
+            params_hash: action.params.hash(
+                &action.tool.name,
+                tool_version.as_deref().unwrap_or_default(),
+            ),
+            tool_version: tool_version.unwrap_or_default(),
+        };
+        Ok(Some(Command::StartAction {
+            action: id,
+            epoch: self.next_epoch(),
+            proof,
+        }))
+    }
+}
+
+/// Whether this work was started by that command.
+fn starts(command: &Command, work: &Work) -> bool {
+    match (command, work) {
+        (Command::StartModel { frame, .. }, Work::AwaitModel { frame: started, .. }) => {
+            frame == started
+        }
+        (
+            Command::StartAction { action, .. },
+            Work::Settle {
+                action: started, ..
+            },
+        ) => action == started,
+        (_, _) => false,
+    }
+}

@@ -1,0 +1,150 @@
+//! A command is committed, with the lease where it is free; then this process drives, or another one does.
+
+use holdpoint_core::{Batch, Context, Refusal, State};
+use holdpoint_store::{AppendError, Fence, Head, Holder, LeaseAfter, ThreadKey};
+
+use crate::{
+    Engine, Error,
+    driver::{Begun, Driver, Exit, Order, is_report},
+    error::from_append,
+    thread::{Refused, Thread, fresh_seed, late_outcome},
+};
+
+/// A command that was committed.
+#[derive(Debug)]
+#[must_use = "nothing drives the run until `finish` is called"]
+pub struct Submitted {
+    engine: Engine,
+    key: ThreadKey,
+    next: Next,
+}
+
+/// What is left to do after a command was committed.
+#[derive(Debug)]
+enum Next {
+    /// This process drives.
+    Drive(Box<Driver>),
+    /// Another process drives, or may.
+    Follow,
+    /// Nothing.
+    Nothing,
+}
+
+impl Submitted {
+    /// The thread it was committed to.
+    #[must_use]
+    pub const fn key(&self) -> &ThreadKey {
+        &self.key
+    }
+
+    /// Drives the run, or follows whoever drives it, until it stops: at its end, or because it waits.
+    ///
+    /// # Errors
+    ///
+    /// The store fails. What is committed stays, and `recover` goes on from there.
+    pub async fn finish(self) -> Result<(), Error> {
+        match self.next {
+            Next::Nothing => Ok(()),
+            Next::Follow => self.engine.drive(&self.key).await,
+            Next::Drive(driver) => match driver.run().await? {
+                Exit::Stopped => Ok(()),
+                Exit::NotOurs => self.engine.drive(&self.key).await,
+            },
+        }
+    }
+}
+
+impl Engine {
+    /// Commits a command to a thread as it is now.
+    pub(crate) async fn submit(&self, key: ThreadKey, order: Order) -> Result<Submitted, Error> {
+        let head = self.store().load(&key).await?;
+        let thread = Thread::of(&key, head.as_ref())?;
+        self.submit_on(thread, head.as_ref(), order).await
+    }
+
+    /// Commits a command to a thread that was just read, and takes the lease with it where it is free.
+    pub(crate) async fn submit_on(
+        &self,
+        thread: Thread,
+        head: Option<&Head>,
+        order: Order,
+    ) -> Result<Submitted, Error> {
+        let key = thread.key.clone();
+        if self.may_take(head) {
+            let begun = Driver::taking(self.clone(), thread, order.clone())
+                .begin()
+                .await;
+            match begun {
+                Ok(Begun::Driving(driver)) => return Ok(self.submitted(key, Next::Drive(driver))),
+                Ok(Begun::Stopped) => return Ok(self.submitted(key, Next::Nothing)),
+                // Another driver was faster; and a process that cannot drive may still decide.
+                Ok(Begun::NotOurs) | Err(Error::CannotDrive(_)) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        self.append_open(&key, order).await?;
+        Ok(self.submitted(key, Next::Follow))
+    }
+
+    fn submitted(&self, key: ThreadKey, next: Next) -> Submitted {
+        Submitted {
+            engine: self.clone(),
+            key,
+            next,
+        }
+    }
+
+    /// Whether a lease looks free. The store decides; this only spares a refused attempt.
+    pub(crate) fn may_take(&self, head: Option<&Head>) -> bool {
+        let Some(lease) = head.and_then(|head| head.lease.as_ref()) else {
+            return true;
+        };
+        lease.holder == Holder::Dead || lease.until <= self.store().now()
+    }
+
+    /// Commits a command without a lease, deciding it again whenever someone else was first. Returns the state after.
+    pub(crate) async fn append_open(&self, key: &ThreadKey, order: Order) -> Result<State, Error> {
+        loop {
+            let mut thread = Thread::load(self.store(), key).await?;
+            let now = self.store().now();
+            let mut context = Context {
+                now,
+                by: order.by.clone(),
+                seed: fresh_seed(now)?,
+            };
+            let mut batch = Batch::new(thread.state.clone());
+            match batch.decide(order.command.clone(), &mut context) {
+                Ok(()) => {}
+                Err(Refusal::Stale(_) | Refusal::RunOver) if is_report(&order.command) => {
+                    let Some(late) = late_outcome(self.store(), key, &order.command).await? else {
+                        return Ok(thread.state);
+                    };
+                    batch.decide(late, &mut context)?;
+                }
+                Err(refusal) => return Err(refusal.into()),
+            }
+            if batch.is_empty() {
+                return Ok(thread.state);
+            }
+            match thread
+                .append(
+                    self.store(),
+                    batch,
+                    Vec::new(),
+                    Fence::Open,
+                    LeaseAfter::Keep,
+                )
+                .await
+            {
+                Ok(entries) => {
+                    self.tell(key, &entries);
+                    self.poke(key);
+                    return Ok(thread.state);
+                }
+                Err(Refused::Append(AppendError::Conflict { .. })) => {}
+                Err(Refused::Append(error)) => return Err(from_append(error)),
+                Err(Refused::Other(error)) => return Err(error),
+            }
+        }
+    }
+}
