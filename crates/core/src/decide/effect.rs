@@ -1,11 +1,10 @@
 //! Calls: starting them, and finding out what became of them.
 
-use super::{Draft, MAX_ATTEMPTS, Past, Proof, SettledAs, clip, model, model::Question, run};
+use super::{Draft, MAX_ATTEMPTS, Past, Proof, clip, late, model, model::Question, run};
 use crate::{
-    Action, ActionId, ActionStatus, AfterLate, AfterLookup, AfterUnknown, Allowed, Ask, Cause,
-    DecisionKind, Digest, Doubt, Effect, Event, Finish, InterruptKind, InterruptStatus, LimitKind,
-    Lookup, Outcome, Refusal, Role, Seen, State, Stop, Subject, Verdict, Warrant, WarrantFrom,
-    event::content_of,
+    Action, ActionId, ActionStatus, AfterLookup, AfterUnknown, Allowed, Ask, Cause, DecisionKind,
+    Digest, Doubt, Effect, Event, Finish, InterruptKind, LimitKind, Lookup, Outcome, Refusal, Role,
+    Seen, State, Stop, Subject, Verdict, Warrant, WarrantFrom, event::content_of,
 };
 
 /// What a person is told when two attempts at one write may both have been done.
@@ -148,14 +147,14 @@ pub(super) fn ended(
         let Some(past) = past else {
             return Err(Refusal::Stale("the action is unknown here"));
         };
-        late_for_settled(draft, attempt, outcome, *past);
+        late::for_settled(draft, attempt, outcome, *past);
         return Ok(());
     };
     let in_flight =
         matches!(action.status, ActionStatus::Started { .. }) && action.attempts == attempt;
     if !in_flight {
         let action = action.clone();
-        late_for_open(draft, attempt, outcome, action);
+        late::for_open(draft, attempt, outcome, action);
         return Ok(());
     }
     match outcome {
@@ -180,7 +179,7 @@ fn finish(draft: &mut Draft<'_>, action: ActionId, attempt: u32, outcome: Finish
 }
 
 /// What must happen to an action that is settled in itself but not in the eyes of the run.
-fn follow_up(draft: &mut Draft<'_>, id: ActionId, failure: Option<&str>) {
+pub(super) fn follow_up(draft: &mut Draft<'_>, id: ActionId, failure: Option<&str>) {
     let Some(action) = draft.state.actions.get(&id) else {
         return;
     };
@@ -313,7 +312,13 @@ fn unknown(draft: &mut Draft<'_>, id: ActionId, reason: &str, seen: Seen) {
 }
 
 /// Asks a person what became of a call.
-fn ask_about(draft: &mut Draft<'_>, id: ActionId, cause: Cause, what: &str, only: &[DecisionKind]) {
+pub(super) fn ask_about(
+    draft: &mut Draft<'_>,
+    id: ActionId,
+    cause: Cause,
+    what: &str,
+    only: &[DecisionKind],
+) {
     let Some(action) = draft.state.actions.get(&id) else {
         return;
     };
@@ -424,162 +429,4 @@ pub(super) fn looked_up(
         AfterLookup::RetryAt { .. } | AfterLookup::NotDone | AfterLookup::LookUpAt { .. } => {}
     }
     Ok(())
-}
-
-/// An outcome for an action that is open, but not waiting for this attempt.
-fn late_for_open(draft: &mut Draft<'_>, attempt: u32, outcome: Outcome, mut action: Action) {
-    let id = action.id;
-    // A question that does not offer *not committed* is not whether it was done: it stays with the person it was put to.
-    let offers = |interrupt| {
-        let asks = draft.state.interrupts.get(interrupt).map(|it| &it.asks);
-        asks.is_some_and(|asks| {
-            asks.iter()
-                .any(|ask| ask.allowed.contains(DecisionKind::NotCommitted))
-        })
-    };
-    let undecided = match &action.status {
-        ActionStatus::Unknown { .. } => true,
-        ActionStatus::InDoubt { interrupt, .. } => offers(interrupt),
-        ActionStatus::Held { .. }
-        | ActionStatus::Ready { .. }
-        | ActionStatus::Started { .. }
-        | ActionStatus::Unsettled { .. }
-        | ActionStatus::Undoing { .. } => false,
-    };
-    let (done, conclusive) = match &outcome {
-        Outcome::Done { .. } => (true, true),
-        Outcome::Failed { .. } => (false, true),
-        Outcome::Unknown { .. } => (false, false),
-    };
-    let repeatable = action.tool.effect != Effect::Write;
-    if (undecided && action.attempts == attempt && conclusive) || (repeatable && done) {
-        withdraw(draft, &action);
-        let failure = match &outcome {
-            Outcome::Failed { error } => Some(error.clone()),
-            Outcome::Done { .. } | Outcome::Unknown { .. } => None,
-        };
-        draft.emit(Event::LateOutcome {
-            action: id,
-            attempt,
-            outcome,
-            then: AfterLate::Settled,
-        });
-        follow_up(draft, id, failure.as_deref());
-        return;
-    }
-    if !done {
-        draft.emit(Event::LateOutcome {
-            action: id,
-            attempt,
-            outcome,
-            then: AfterLate::Recorded,
-        });
-        return;
-    }
-    // A write that had been declared as not done was done after all.
-    match (&action.status, action.warrant().cloned()) {
-        (
-            ActionStatus::Ready { .. }
-            | ActionStatus::Unknown { .. }
-            | ActionStatus::InDoubt { .. },
-            Some(warrant),
-        ) if undecided || matches!(action.status, ActionStatus::Ready { .. }) => {
-            withdraw(draft, &action);
-            action.status = ActionStatus::Unsettled { warrant };
-            contradict(draft, attempt, outcome, action);
-        }
-        // The next attempt is out already: a person sees both once it ends.
-        (ActionStatus::Started { .. }, _) => {
-            draft.emit(Event::LateOutcome {
-                action: id,
-                attempt,
-                outcome,
-                then: AfterLate::Noted,
-            });
-        }
-        (
-            ActionStatus::Held { .. }
-            | ActionStatus::Ready { .. }
-            | ActionStatus::Unknown { .. }
-            | ActionStatus::Unsettled { .. }
-            | ActionStatus::InDoubt { .. }
-            | ActionStatus::Undoing { .. },
-            _,
-        ) => draft.emit(Event::LateOutcome {
-            action: id,
-            attempt,
-            outcome,
-            then: AfterLate::Recorded,
-        }),
-    }
-}
-
-/// Takes back the question about an action that has reported after all.
-fn withdraw(draft: &mut Draft<'_>, action: &Action) {
-    if let ActionStatus::InDoubt { interrupt, .. } | ActionStatus::Held { interrupt } =
-        action.status
-    {
-        draft.emit(Event::InterruptClosed {
-            interrupt,
-            status: InterruptStatus::Canceled,
-            reason: "the call reported its outcome after all".to_owned(),
-        });
-    }
-}
-
-/// An outcome for an action that was settled by other means.
-fn late_for_settled(draft: &mut Draft<'_>, attempt: u32, outcome: Outcome, past: Past) {
-    let Past {
-        mut action,
-        settled,
-    } = past;
-    let contradicts = match (&outcome, settled) {
-        (Outcome::Done { .. }, SettledAs::NotDone)
-        | (Outcome::Failed { .. }, SettledAs::Done | SettledAs::Undone) => {
-            action.tool.effect == Effect::Write
-        }
-        (Outcome::Done { .. }, SettledAs::Done | SettledAs::Undone)
-        | (Outcome::Failed { .. }, SettledAs::NotDone)
-        | (Outcome::Unknown { .. }, _) => false,
-    };
-    if let (true, Some(warrant)) = (contradicts, action.warrant().cloned()) {
-        action.status = ActionStatus::Unsettled { warrant };
-        action.doubt = Doubt::Reopened;
-        contradict(draft, attempt, outcome, action);
-    } else {
-        draft.emit(Event::LateOutcome {
-            action: action.id,
-            attempt,
-            outcome,
-            then: AfterLate::Recorded,
-        });
-    }
-}
-
-fn contradict(draft: &mut Draft<'_>, attempt: u32, outcome: Outcome, action: Action) {
-    let id = action.id;
-    let said = match &outcome {
-        Outcome::Done { content } => format!("it was done: {}", clip(content)),
-        Outcome::Failed { error } => format!("it failed without effect: {}", clip(error)),
-        Outcome::Unknown { reason } => format!("its outcome is unknown: {}", clip(reason)),
-    };
-    let then = AfterLate::Contradicts {
-        reopened: Box::new(action),
-    };
-    draft.emit(Event::LateOutcome {
-        action: id,
-        attempt,
-        outcome,
-        then,
-    });
-    let text = format!(
-        "Attempt {attempt} reported, after the action had been settled otherwise, that {said}"
-    );
-    ask_about(
-        draft,
-        id,
-        Cause::WriteUnknown,
-        &text,
-        &[DecisionKind::Committed],
-    );
 }

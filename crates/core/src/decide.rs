@@ -6,6 +6,7 @@
 mod answer;
 mod command;
 mod effect;
+mod late;
 mod model;
 mod restate;
 mod run;
