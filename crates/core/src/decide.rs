@@ -59,9 +59,18 @@ pub fn decide(
     command: Command,
     context: &mut Context,
 ) -> Result<Vec<Event>, Refusal> {
+    decide_on(state.clone(), command, context).map(|(_, events)| events)
+}
+
+/// As [`decide`], and returns the state after the events as well, so that they need not be applied again.
+pub(crate) fn decide_on(
+    state: State,
+    command: Command,
+    context: &mut Context,
+) -> Result<(State, Vec<Event>), Refusal> {
     let now = context.now;
     let mut draft = Draft {
-        state: state.clone(),
+        state,
         events: Vec::new(),
         now,
         context,
@@ -137,7 +146,7 @@ pub fn decide(
         }
     }
     run::conclude(&mut draft);
-    Ok(draft.events)
+    Ok((draft.state, draft.events))
 }
 
 /// A state that events are tried on while a command is decided.

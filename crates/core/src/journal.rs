@@ -7,8 +7,8 @@
 use std::collections::BTreeSet;
 
 use crate::{
-    Actor, Codec, Command, Context, Digest, Event, FORMAT, Header, IndexChange, IndexRow, Payload,
-    Record, Refusal, Seed, State, apply, decide, index,
+    Codec, Command, Context, Digest, Event, FORMAT, Header, IndexChange, IndexRow, Payload, Record,
+    Refusal, Seed, State, apply, decide::decide_on, index,
 };
 
 /// An event with its place in the journal.
@@ -124,28 +124,23 @@ impl Batch {
     ///
     /// The refusal. The batch is as it was before.
     pub fn decide(&mut self, command: Command, context: &mut Context) -> Result<(), Refusal> {
-        let events = decide(&self.state, command, context)?;
-        for event in events {
-            self.push(&context.by.actor, context.now, event);
-        }
-        self.seed = Some(context.seed.clone());
-        Ok(())
-    }
-
-    fn push(&mut self, by: &Actor, now: crate::Timestamp, event: Event) {
-        let at = now.max(self.state.now);
-        apply(&mut self.state, at, by, &event);
-        let name = event.name().to_owned();
-        self.events.push((
-            Header {
+        let at = context.now.max(self.state.now);
+        let (state, events) = decide_on(self.state.clone(), command, context)?;
+        self.state = state;
+        let by = &context.by.actor;
+        self.events.extend(events.into_iter().map(|event| {
+            let name = event.name().to_owned();
+            let header = Header {
                 format: FORMAT,
                 name,
                 end: false,
                 at,
                 by: by.clone(),
-            },
-            event,
-        ));
+            };
+            (header, event)
+        }));
+        self.seed = Some(context.seed.clone());
+        Ok(())
     }
 
     /// Encodes the batch.

@@ -28,7 +28,7 @@ impl Engine {
         answer: Answer,
     ) -> Result<Submitted, Error> {
         let head = self.store().load(key).await?;
-        let thread = Thread::of(key, head.as_ref())?;
+        let thread = self.thread(key, head.as_ref())?;
         let misfits = self.misfits(&thread, interrupt, &answer).await?;
         let command = Command::Answer {
             interrupt,

@@ -8,11 +8,9 @@ mod launch;
 mod starts;
 mod tenure;
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{collections::HashMap, time::Duration};
 
-use holdpoint_core::{
-    Batch, Command, Context, Entry, Principal, Refusal, Timestamp, Transcript, next,
-};
+use holdpoint_core::{Batch, Command, Context, Principal, Refusal, Timestamp, next};
 use holdpoint_store::{AppendError, Epoch, Fence, LeaseAfter};
 use tokio::{
     task::{AbortHandle, Id, JoinSet},
@@ -48,7 +46,6 @@ pub(crate) enum Exit {
 pub(crate) struct Driver {
     engine: Engine,
     thread: Thread,
-    transcript: Option<Arc<Transcript>>,
     /// What is to be decided in the next round.
     orders: Vec<Order>,
     lease: Lease,
@@ -99,12 +96,9 @@ impl Driver {
     }
 
     fn new(engine: Engine, thread: Thread, orders: Vec<Order>, lease: Lease) -> Self {
-        // A thread that does not exist yet has nothing to read.
-        let transcript = (thread.state.version == 0).then(Arc::default);
         Self {
             engine,
             thread,
-            transcript,
             orders,
             lease,
             flights: JoinSet::new(),
@@ -206,7 +200,7 @@ impl Driver {
                 .append(self.engine.store(), batch, cells, fence, lease)
                 .await
             {
-                Ok(entries) => {
+                Ok((entries, head)) => {
                     if let Lease::Wanted { .. } = self.lease {
                         self.lease = Lease::Held {
                             epoch: self.thread.epoch,
@@ -214,8 +208,9 @@ impl Driver {
                         };
                     }
                     self.orders.clear();
-                    self.note(&entries);
+                    self.engine.tell(&self.thread.key, &entries);
                     if idle {
+                        self.engine.remember(&self.thread, head);
                         self.hand_over().await?;
                         return Ok(Round::Exit(Exit::Stopped));
                     }
@@ -268,18 +263,6 @@ impl Driver {
     fn order(&mut self, command: Command) {
         let by = engine_principal(&self.thread.key.tenant);
         self.orders.push(Order { command, by });
-    }
-
-    /// Takes in what was committed.
-    fn note(&mut self, entries: &[Entry]) {
-        self.engine.tell(&self.thread.key, entries);
-        if let Some(transcript) = &mut self.transcript {
-            // Only shared while a model is being called, and then nothing of it changes.
-            let transcript = Arc::make_mut(transcript);
-            for entry in entries {
-                transcript.apply(&entry.event);
-            }
-        }
     }
 }
 

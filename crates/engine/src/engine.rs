@@ -2,15 +2,23 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use holdpoint_core::{Command, Definition, Digest, Entry, Principal, Refusal, Span, ThreadId};
+use holdpoint_core::{
+    Command, Definition, Digest, Entry, Payload, Principal, Refusal, Span, ThreadId,
+};
 use holdpoint_models::Delta;
 use holdpoint_store::{SharedStore, ThreadKey};
 use tokio::sync::Notify;
 
-use crate::{Agent, Error, Kit, Submitted, agent::Agents, driver::Order};
+use crate::{
+    Agent, Error, Kit, Submitted,
+    agent::Agents,
+    driver::Order,
+    recent::{Parked, Recent},
+    thread::Thread,
+};
 
 /// How an engine behaves.
 #[derive(Debug, Clone)]
@@ -51,6 +59,7 @@ struct Inner {
     watcher: Option<Arc<dyn Watcher>>,
     /// The threads that this process drives, to be told of appends by other tasks.
     drivers: Mutex<HashMap<ThreadKey, Arc<Notify>>>,
+    recent: Mutex<Recent>,
 }
 
 impl Engine {
@@ -69,6 +78,7 @@ impl Engine {
             options,
             watcher,
             drivers: Mutex::default(),
+            recent: Mutex::default(),
         }))
     }
 
@@ -76,6 +86,24 @@ impl Engine {
     #[must_use]
     pub fn store(&self) -> &SharedStore {
         &self.0.store
+    }
+
+    /// The threads that this process parked last.
+    pub(crate) fn recent(&self) -> MutexGuard<'_, Recent> {
+        self.0.recent.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Remembers a thread that was parked with this head.
+    pub(crate) fn remember(&self, thread: &Thread, head: Payload) {
+        if let (Some(_), Some(transcript)) = (thread.state.active(), &thread.transcript) {
+            let (state, transcript) = (thread.state.clone(), Arc::clone(transcript));
+            let parked = Parked {
+                head,
+                state,
+                transcript,
+            };
+            self.recent().remember(thread.key.clone(), parked);
+        }
     }
 
     pub(crate) fn agents(&self) -> &Agents {

@@ -13,6 +13,7 @@ mod flight;
 mod judge;
 mod precheck;
 mod reading;
+mod recent;
 mod recovery;
 mod submit;
 mod summary;

@@ -5,7 +5,7 @@ use holdpoint_store::{Scan, ThreadKey};
 
 use crate::{
     Engine, Error,
-    thread::{Thread, read_journal, read_transcript},
+    thread::{read_journal, read_transcript},
 };
 
 impl Engine {
@@ -17,7 +17,7 @@ impl Engine {
     pub async fn state(&self, key: &ThreadKey) -> Result<Option<State>, Error> {
         match self.store().load(key).await? {
             None => Ok(None),
-            Some(head) => Ok(Some(Thread::from_head(key, &head)?.state)),
+            Some(head) => Ok(Some(self.thread(key, Some(&head))?.state)),
         }
     }
 

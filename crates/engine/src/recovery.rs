@@ -27,7 +27,7 @@ impl Engine {
             let Some(head) = self.store().load(key).await? else {
                 return Ok(());
             };
-            let thread = Thread::from_head(key, &head)?;
+            let thread = self.thread(key, Some(&head))?;
             if next(&thread.state).is_empty() {
                 return Ok(());
             }
@@ -92,7 +92,7 @@ impl Engine {
                 let head = store.load(&key).await?;
                 let lease = head.as_ref().and_then(|head| head.lease.as_ref());
                 if self.may_take(head.as_ref()) {
-                    found.extend(Self::is_open(&key, head.as_ref())?.then_some(key));
+                    found.extend(self.is_open(&key, head.as_ref())?.then_some(key));
                 } else if lease.is_some_and(|lease| lease.until == until) {
                     still.push((key, until));
                 }
@@ -103,9 +103,9 @@ impl Engine {
     }
 
     /// Whether there is anything to drive.
-    fn is_open(key: &ThreadKey, head: Option<&Head>) -> Result<bool, Error> {
+    fn is_open(&self, key: &ThreadKey, head: Option<&Head>) -> Result<bool, Error> {
         let Some(head) = head else { return Ok(false) };
-        Ok(!next(&Thread::from_head(key, head)?.state).is_empty())
+        Ok(!next(&self.thread(key, Some(head))?.state).is_empty())
     }
 
     async fn runnable(&self, tenant: &Arc<str>) -> Result<Vec<ThreadKey>, Error> {

@@ -58,7 +58,7 @@ impl Engine {
     /// Commits a command to a thread as it is now.
     pub(crate) async fn submit(&self, key: ThreadKey, order: Order) -> Result<Submitted, Error> {
         let head = self.store().load(&key).await?;
-        let thread = Thread::of(&key, head.as_ref())?;
+        let thread = self.thread(&key, head.as_ref())?;
         self.submit_on(thread, head.as_ref(), order).await
     }
 
@@ -105,7 +105,7 @@ impl Engine {
     /// Commits a command without a lease, deciding it again whenever someone else was first. Returns the state after.
     pub(crate) async fn append_open(&self, key: &ThreadKey, order: Order) -> Result<State, Error> {
         loop {
-            let mut thread = Thread::load(self.store(), key).await?;
+            let mut thread = self.load(key).await?;
             let now = self.store().now();
             let mut context = Context {
                 now,
@@ -136,7 +136,7 @@ impl Engine {
                 )
                 .await
             {
-                Ok(entries) => {
+                Ok((entries, _)) => {
                     self.tell(key, &entries);
                     self.poke(key);
                     return Ok(thread.state);

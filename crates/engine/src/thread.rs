@@ -1,7 +1,9 @@
 //! A thread as this process last saw it, and how it catches up.
 
+use std::sync::Arc;
+
 use holdpoint_core::{
-    Batch, Command, Entry, Principal, PrincipalKind, Seed, State, Timestamp, Transcript,
+    Batch, Command, Entry, Payload, Principal, PrincipalKind, Seed, State, Timestamp, Transcript,
     decode_head, decode_records, fold, past_action,
 };
 use holdpoint_store::{
@@ -9,7 +11,7 @@ use holdpoint_store::{
     ThreadKey, Unavailable,
 };
 
-use crate::Error;
+use crate::{Engine, Error};
 
 /// How many records one read fetches.
 const PAGE: usize = 512;
@@ -20,32 +22,44 @@ pub(crate) struct Thread {
     pub(crate) key: ThreadKey,
     pub(crate) state: State,
     pub(crate) epoch: Epoch,
+    /// The conversation up to the state's version, where it is known.
+    pub(crate) transcript: Option<Arc<Transcript>>,
 }
 
-impl Thread {
+impl Engine {
     /// Reads a thread; a thread that does not exist is empty.
-    pub(crate) async fn load(store: &SharedStore, key: &ThreadKey) -> Result<Self, Error> {
-        Self::of(key, store.load(key).await?.as_ref())
+    pub(crate) async fn load(&self, key: &ThreadKey) -> Result<Thread, Error> {
+        self.thread(key, self.store().load(key).await?.as_ref())
     }
 
     /// A thread with this head; without one it is empty.
-    pub(crate) fn of(key: &ThreadKey, head: Option<&Head>) -> Result<Self, Error> {
-        match head {
-            None => Ok(Self {
-                key: key.clone(),
-                state: State::default(),
-                epoch: 0,
-            }),
-            Some(head) => Self::from_head(key, head),
-        }
-    }
-
-    pub(crate) fn from_head(key: &ThreadKey, head: &Head) -> Result<Self, Error> {
-        Ok(Self {
+    pub(crate) fn thread(&self, key: &ThreadKey, head: Option<&Head>) -> Result<Thread, Error> {
+        let Some(head) = head else {
+            return Ok(Thread::new(key));
+        };
+        let parked = self.recent().recall(key, &head.payload);
+        let (state, transcript) = match parked {
+            Some(parked) => (parked.state, Some(parked.transcript)),
+            None => (decode_head(&head.payload)?, None),
+        };
+        Ok(Thread {
             key: key.clone(),
-            state: decode_head(&head.payload)?,
+            state,
             epoch: head.epoch,
+            transcript,
         })
+    }
+}
+
+impl Thread {
+    /// A thread that does not exist yet: nothing is said in it.
+    fn new(key: &ThreadKey) -> Self {
+        Self {
+            key: key.clone(),
+            state: State::default(),
+            epoch: 0,
+            transcript: Some(Arc::default()),
+        }
     }
 
     /// The epoch as it is now, for an append that takes the lease; `None` while the thread does not exist.
@@ -61,6 +75,9 @@ impl Thread {
             let is_last = records.len() < PAGE;
             for entry in decode_records(self.state.hash, &records)? {
                 fold(&mut self.state, &entry);
+                if let Some(transcript) = &mut self.transcript {
+                    Arc::make_mut(transcript).apply(&entry.event);
+                }
                 news.push(entry);
             }
             if is_last {
@@ -69,7 +86,7 @@ impl Thread {
         }
     }
 
-    /// Commits a batch. On success the thread is what the batch made of it.
+    /// Commits a batch. On success the thread is what the batch made of it. Returns what was appended and the head.
     pub(crate) async fn append(
         &mut self,
         store: &SharedStore,
@@ -77,7 +94,7 @@ impl Thread {
         cells: Vec<CellChange>,
         fence: Fence,
         lease: LeaseAfter,
-    ) -> Result<Vec<Entry>, Refused> {
+    ) -> Result<(Vec<Entry>, Payload), Refused> {
         let sealed = batch
             .seal()
             .map_err(|damage| Refused::Other(damage.into()))?;
@@ -86,7 +103,7 @@ impl Thread {
             expect: sealed.expect,
             fence,
             records: sealed.records,
-            head: sealed.head,
+            head: sealed.head.clone(),
             index: sealed.index,
             cells,
             lease,
@@ -94,7 +111,14 @@ impl Thread {
         let Appended { epoch, .. } = store.append(append).await.map_err(Refused::Append)?;
         self.state = sealed.state;
         self.epoch = epoch;
-        Ok(sealed.entries)
+        if let Some(transcript) = &mut self.transcript {
+            // Only shared while a model is being called, and then nothing of it changes.
+            let transcript = Arc::make_mut(transcript);
+            for entry in &sealed.entries {
+                transcript.apply(&entry.event);
+            }
+        }
+        Ok((sealed.entries, sealed.head))
     }
 }
 
@@ -110,11 +134,8 @@ pub(crate) async fn read_journal(
     store: &SharedStore,
     key: &ThreadKey,
 ) -> Result<Vec<Entry>, Error> {
-    let mut thread = Thread {
-        key: key.clone(),
-        state: State::default(),
-        epoch: 0,
-    };
+    let mut thread = Thread::new(key);
+    thread.transcript = None;
     thread.catch_up(store).await
 }
 

@@ -118,7 +118,7 @@ impl Driver {
     }
 
     pub(super) async fn transcript(&mut self) -> Result<Arc<Transcript>, Error> {
-        if let Some(transcript) = &self.transcript {
+        if let Some(transcript) = &self.thread.transcript {
             return Ok(Arc::clone(transcript));
         }
         let read = read_transcript(
@@ -127,7 +127,7 @@ impl Driver {
             self.thread.state.version,
         )
         .await?;
-        Ok(Arc::clone(self.transcript.insert(Arc::new(read))))
+        Ok(Arc::clone(self.thread.transcript.insert(Arc::new(read))))
     }
 
     pub(super) fn land(&mut self, landed: Option<Result<(Id, Landing), JoinError>>) {

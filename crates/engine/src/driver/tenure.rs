@@ -16,7 +16,7 @@ impl Driver {
     /// Someone else appended: reads it, and drops calls that nobody waits for any more.
     pub(super) async fn look_again(&mut self) -> Result<(), Error> {
         let entries = self.thread.catch_up(self.engine.store()).await?;
-        self.note(&entries);
+        self.engine.tell(&self.thread.key, &entries);
         if let Lease::Wanted { after } = &mut self.lease {
             *after = self
                 .thread
