@@ -2,7 +2,7 @@
 
 use std::{
     collections::{BTreeMap, HashMap},
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use holdpoint_core::{Definition, Digest, Params, Payload, ToolFacts, ToolSpec, decode_definition};
@@ -171,6 +171,8 @@ impl Current {
 pub(crate) struct Agents {
     kit: Kit,
     ready: Mutex<HashMap<Digest, Arc<Agent>>>,
+    /// The current definition by tenant and agent, as it was last read.
+    seen: Mutex<HashMap<(String, String), Current>>,
 }
 
 impl Agents {
@@ -178,6 +180,7 @@ impl Agents {
         Self {
             kit,
             ready: Mutex::default(),
+            seen: Mutex::default(),
         }
     }
 
@@ -276,9 +279,33 @@ impl Agents {
             agent: agent.to_owned(),
             reason: format!("its current digest `{text}` cannot be read"),
         })?;
-        Ok(Some(Current {
+        let current = Current {
             digest,
             version: cell.version,
-        }))
+        };
+        self.seen()
+            .insert((tenant.to_owned(), agent.to_owned()), current);
+        Ok(Some(current))
+    }
+
+    /// An agent's current definition as this process last saw it. Only for an append that depends on it being so still.
+    pub(crate) async fn last_seen(
+        &self,
+        store: &SharedStore,
+        tenant: &str,
+        agent: &str,
+    ) -> Result<Option<Current>, Error> {
+        let seen = self
+            .seen()
+            .get(&(tenant.to_owned(), agent.to_owned()))
+            .copied();
+        match seen {
+            Some(current) => Ok(Some(current)),
+            None => self.current(store, tenant, agent).await,
+        }
+    }
+
+    fn seen(&self) -> MutexGuard<'_, HashMap<(String, String), Current>> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -217,10 +217,10 @@ impl Driver {
                     self.launch(&started).await?;
                     return Ok(Round::Committed);
                 }
-                Err(Refused::Append(
-                    AppendError::Conflict { .. } | AppendError::CellConflict { .. },
-                )) => {
-                    self.look_again().await?;
+                Err(Refused::Append(AppendError::Conflict { .. })) => self.look_again().await?,
+                Err(Refused::Append(AppendError::CellConflict { .. })) => {
+                    let agent = self.thread.state.agent.clone();
+                    self.engine.current(&self.thread.key, &agent).await?;
                 }
                 Err(Refused::Append(AppendError::Fenced { .. })) => {
                     return self.hand_over().await.map(Round::Exit);

@@ -108,9 +108,11 @@ impl Driver {
         // What was started once goes on as what it was.
         if action.attempts == 0 {
             if self.current.is_none() {
-                self.current = self
-                    .engine
-                    .current(&self.thread.key, &batch.state().agent)
+                let engine = &self.engine;
+                let agent = &batch.state().agent;
+                self.current = engine
+                    .agents()
+                    .last_seen(engine.store(), &self.thread.key.tenant, agent)
                     .await?;
             }
             if let Some(current) = self.current
