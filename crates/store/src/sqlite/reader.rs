@@ -1,10 +1,10 @@
-//! Reads, on threads and connections of their own.
+//! Reads, on connections of their own: long ones on threads of their own, short ones where they are asked for.
 
 use std::{
     fmt,
     path::Path,
     sync::{
-        Arc,
+        Arc, Mutex,
         atomic::{AtomicUsize, Ordering},
         mpsc::{self, Receiver, Sender},
     },
@@ -21,8 +21,11 @@ use super::{
 };
 use crate::Unavailable;
 
-/// How many reads go on at once.
+/// How many reads go on at once on threads of their own.
 const READERS: usize = 2;
+
+/// How many short reads go on at once where they are asked for.
+const AT_ONCE: usize = 2;
 
 type Query = Box<dyn FnOnce(&Connection) + Send>;
 
@@ -31,6 +34,7 @@ type Query = Box<dyn FnOnce(&Connection) + Send>;
 pub(super) struct Readers {
     place: Place,
     desks: Vec<Reader>,
+    at_once: Vec<Mutex<Connection>>,
 }
 
 struct Reader {
@@ -49,19 +53,37 @@ impl fmt::Debug for Reader {
 
 impl Readers {
     /// Starts the threads, each with the connection that was opened for it.
-    pub(super) fn start(place: Place, conns: Vec<Connection>) -> std::io::Result<Self> {
+    pub(super) fn start(place: Place, mut conns: Vec<Connection>) -> std::io::Result<Self> {
+        let at_once = conns.split_off(READERS.min(conns.len()));
         let desks = conns
             .into_iter()
             .map(Reader::start)
             .collect::<Result<_, _>>()?;
-        Ok(Self { place, desks })
+        let at_once = at_once.into_iter().map(Mutex::new).collect();
+        Ok(Self {
+            place,
+            desks,
+            at_once,
+        })
     }
 
     /// Opens the connections.
     pub(super) fn connect(path: &Path, sight: Sight) -> rusqlite::Result<Vec<Connection>> {
-        (0..READERS)
+        (0..READERS + AT_ONCE)
             .map(|_| connection::reader(path, sight))
             .collect()
+    }
+
+    /// Runs a query that finds one row by its key. That takes less than handing it to another thread and waiting for
+    /// the answer, so it is done at once wherever a connection is free.
+    pub(super) async fn point<T: Send + 'static>(
+        &self,
+        query: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
+    ) -> Result<T, Unavailable> {
+        if let Some(conn) = self.at_once.iter().find_map(|conn| conn.try_lock().ok()) {
+            return query(&conn).map_err(|error| self.place.unavailable(&error));
+        }
+        self.query(query).await
     }
 
     /// Runs a query on the thread with the shortest queue.

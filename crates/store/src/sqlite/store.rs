@@ -94,7 +94,7 @@ impl Store for SqliteStore {
     async fn load(&self, key: &ThreadKey) -> Result<Option<Head>, Unavailable> {
         let (key, owners) = (key.clone(), Arc::clone(&self.owners));
         self.readers
-            .query(move |conn| query::head(conn, &key, &owners))
+            .point(move |conn| query::head(conn, &key, &owners))
             .await
     }
 
@@ -182,7 +182,7 @@ impl Store for SqliteStore {
     ) -> Result<Option<Cell>, Unavailable> {
         let (tenant, key) = (tenant.to_owned(), key.to_owned());
         self.readers
-            .query(move |conn| query::cell(conn, &tenant, space, &key))
+            .point(move |conn| query::cell(conn, &tenant, space, &key))
             .await
     }
 
