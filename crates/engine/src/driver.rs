@@ -13,6 +13,7 @@ use std::{collections::HashMap, time::Duration};
 use holdpoint_core::{Batch, Command, Context, Principal, Refusal, Timestamp, next};
 use holdpoint_store::{AppendError, Epoch, Fence, LeaseAfter};
 use tokio::{
+    sync::watch,
     task::{AbortHandle, Id, JoinSet},
     time::Instant,
 };
@@ -20,6 +21,7 @@ use tokio::{
 use crate::{
     Engine, Error,
     agent::Current,
+    drivers::Registration,
     error::from_append,
     flight::{Flight, Landing},
     thread::{Refused, Thread, engine_principal, fresh_seed, late_outcome},
@@ -56,6 +58,12 @@ pub(crate) struct Driver {
     current: Option<Current>,
     /// When work that cannot go on yet can.
     wake_at: Option<Timestamp>,
+    /// Whether anything happened since the last round.
+    has_news: bool,
+    /// What other tasks of this process append.
+    poke: Registration,
+    /// What other processes append.
+    foreign: watch::Receiver<u64>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -96,6 +104,8 @@ impl Driver {
     }
 
     fn new(engine: Engine, thread: Thread, orders: Vec<Order>, lease: Lease) -> Self {
+        let poke = engine.register(&thread.key);
+        let foreign = engine.store().foreign_changes();
         Self {
             engine,
             thread,
@@ -106,6 +116,9 @@ impl Driver {
             by_task: HashMap::new(),
             current: None,
             wake_at: None,
+            has_news: true,
+            poke,
+            foreign,
         }
     }
 
@@ -129,10 +142,10 @@ impl Driver {
     /// Dropping the future is like the death of the process: calls in flight are lost and found again by whoever drives
     /// the thread next, once the lease has ended.
     pub(crate) async fn run(mut self) -> Result<Exit, Error> {
-        let poke = self.engine.register(&self.thread.key);
-        let mut foreign = self.engine.store().foreign_changes();
         loop {
-            if let Round::Exit(exit) = self.round().await? {
+            if (self.has_news || !self.orders.is_empty())
+                && let Round::Exit(exit) = self.round().await?
+            {
                 return Ok(exit);
             }
             let renew_at = match self.lease {
@@ -149,20 +162,23 @@ impl Driver {
                         self.land(Some(landed));
                     }
                 }
-                () = sleep_until(&self.engine, self.wake_at), if self.wake_at.is_some() => {}
+                () = sleep_until(&self.engine, self.wake_at), if self.wake_at.is_some() => {
+                    self.has_news = true;
+                }
                 () = tokio::time::sleep_until(renew_at) => {
                     if let Some(exit) = self.renew().await? {
                         return Ok(exit);
                     }
                 }
-                _ = foreign.changed() => self.look_again().await?,
-                () = poke.notified() => self.look_again().await?,
+                _ = self.foreign.changed() => self.look_again().await?,
+                () = self.poke.notified() => self.look_again().await?,
             }
         }
     }
 
     /// Decides everything that can be decided now, commits it, and launches what it started.
     async fn round(&mut self) -> Result<Round, Error> {
+        self.has_news = false;
         loop {
             let mut batch = Batch::new(self.thread.state.clone());
             self.current = None;

@@ -1,6 +1,6 @@
 //! The threads that this process drives, to be told of what its other tasks append.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use holdpoint_store::ThreadKey;
 use tokio::sync::Notify;
@@ -8,14 +8,15 @@ use tokio::sync::Notify;
 use crate::Engine;
 
 impl Engine {
-    /// Registers a driver, to be told of what other tasks of this process append.
+    /// Registers a driver, to be told of what other tasks of this process append. It is registered before it commits
+    /// anything, so that nothing that follows on its first append is missed.
     pub(crate) fn register(&self, key: &ThreadKey) -> Registration {
         let poke = Arc::new(Notify::new());
-        let mut drivers = self
-            .drivers()
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        drivers.insert(key.clone(), Arc::clone(&poke));
+        let mut drivers = self.drivers();
+        drivers
+            .entry(key.clone())
+            .or_default()
+            .push(Arc::clone(&poke));
         Registration {
             engine: self.clone(),
             key: key.clone(),
@@ -24,11 +25,7 @@ impl Engine {
     }
 
     pub(crate) fn poke(&self, key: &ThreadKey) {
-        let drivers = self
-            .drivers()
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        if let Some(poke) = drivers.get(key) {
+        for poke in self.drivers().get(key).into_iter().flatten() {
             poke.notify_one();
         }
     }
@@ -50,17 +47,12 @@ impl Registration {
 
 impl Drop for Registration {
     fn drop(&mut self) {
-        let mut drivers = self
-            .engine
-            .drivers()
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        // A later driver of the same thread keeps its own place.
-        if drivers
-            .get(&self.key)
-            .is_some_and(|poke| Arc::ptr_eq(poke, &self.poke))
-        {
-            drivers.remove(&self.key);
+        let mut drivers = self.engine.drivers();
+        if let Some(pokes) = drivers.get_mut(&self.key) {
+            pokes.retain(|poke| !Arc::ptr_eq(poke, &self.poke));
+            if pokes.is_empty() {
+                drivers.remove(&self.key);
+            }
         }
     }
 }

@@ -51,6 +51,9 @@ pub trait Watcher: Send + Sync + std::fmt::Debug {
 #[derive(Debug, Clone)]
 pub struct Engine(Arc<Inner>);
 
+/// How to reach the drivers of each thread.
+pub(crate) type Drivers = HashMap<ThreadKey, Vec<Arc<Notify>>>;
+
 #[derive(Debug)]
 struct Inner {
     store: SharedStore,
@@ -58,7 +61,7 @@ struct Inner {
     options: Options,
     watcher: Option<Arc<dyn Watcher>>,
     /// The threads that this process drives, to be told of appends by other tasks.
-    drivers: Mutex<HashMap<ThreadKey, Arc<Notify>>>,
+    drivers: Mutex<Drivers>,
     recent: Mutex<Recent>,
 }
 
@@ -111,8 +114,11 @@ impl Engine {
     }
 
     /// The threads that this process drives.
-    pub(crate) fn drivers(&self) -> &Mutex<HashMap<ThreadKey, Arc<Notify>>> {
-        &self.0.drivers
+    pub(crate) fn drivers(&self) -> MutexGuard<'_, Drivers> {
+        self.0
+            .drivers
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn options(&self) -> &Options {

@@ -131,6 +131,7 @@ impl Driver {
     }
 
     pub(super) fn land(&mut self, landed: Option<Result<(Id, Landing), JoinError>>) {
+        self.has_news = true;
         match landed {
             None => {}
             Some(Ok((task, landing))) => {

@@ -15,6 +15,7 @@ pub(super) struct Taken;
 impl Driver {
     /// Someone else appended: reads it, and drops calls that nobody waits for any more.
     pub(super) async fn look_again(&mut self) -> Result<(), Error> {
+        self.has_news = true;
         let entries = self.thread.catch_up(self.engine.store()).await?;
         self.engine.tell(&self.thread.key, &entries);
         if let Lease::Wanted { after } = &mut self.lease {
