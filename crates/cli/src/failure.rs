@@ -5,7 +5,7 @@
     reason = "what is not named here is a usage error without more to say, which changes nothing"
 )]
 
-use holdpoint_core::Refusal;
+use holdpoint_core::{Refusal, ThreadId};
 use holdpoint_engine::Error;
 use holdpoint_store::OpenError;
 use serde_json::{Value, json};
@@ -76,6 +76,15 @@ impl Failure {
     /// What the command ends with.
     pub(crate) const fn exit(&self) -> Exit {
         self.0.exit
+    }
+
+    /// Says which thread it is about.
+    pub(crate) fn about(mut self, thread: ThreadId) -> Self {
+        self.0.message = format!("{thread}: {}", self.0.message);
+        if let Value::Object(details) = &mut self.0.details {
+            details.insert("thread_id".to_owned(), Value::from(thread.to_string()));
+        }
+        self
     }
 
     /// Prints it for a person.

@@ -38,5 +38,8 @@ fn main() -> ExitCode {
     let exit = runtime.block_on(commands::run(cli));
     // A read of the terminal cannot be taken back, and nobody waits for its line any more.
     runtime.shutdown_background();
+    if terminal::has_lost_output() {
+        return Exit::Usage.into();
+    }
     exit.into()
 }

@@ -112,7 +112,7 @@ impl Session {
     /// It is not there, or the store fails.
     pub(crate) async fn view(&self, key: &ThreadKey) -> Result<(State, RunView), Failure> {
         let state = self.state(key).await?;
-        let transcript = self.engine.transcript(key, state.version).await?;
+        let transcript = self.engine.transcript(key, &state).await?;
         let view = RunView::new(&state, &transcript);
         Ok((state, view))
     }

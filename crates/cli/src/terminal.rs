@@ -1,6 +1,9 @@
 //! The three streams: stdout is data, stderr is everything else, stdin is asked only where a person sits.
 
-use std::io::{self, IsTerminal, Write};
+use std::{
+    io::{self, IsTerminal, Write},
+    sync::atomic::{AtomicBool, Ordering},
+};
 
 use serde::Serialize;
 
@@ -48,10 +51,27 @@ pub(crate) fn data(text: &str) {
 /// Prints data as it comes.
 pub(crate) fn part(text: &str) {
     let mut stdout = io::stdout().lock();
-    // A reader that has gone away needs no more; what was done is in the store.
-    let _ = stdout
+    let written = stdout
         .write_all(text.as_bytes())
         .and_then(|()| stdout.flush());
+    // A reader that has gone away needs no more. Any other loss is told once, and by the exit code; what was done is in
+    // the store all the same.
+    if let Err(error) = written
+        && error.kind() != io::ErrorKind::BrokenPipe
+        && !LOST.swap(true, Ordering::Relaxed)
+    {
+        note(&format!(
+            "error: standard output cannot be written: {error}"
+        ));
+    }
+}
+
+/// Whether something that was to be printed got lost.
+static LOST: AtomicBool = AtomicBool::new(false);
+
+/// Whether something that was to be printed got lost.
+pub(crate) fn has_lost_output() -> bool {
+    LOST.load(Ordering::Relaxed)
 }
 
 /// Prints one JSON value on a line of its own.

@@ -41,12 +41,20 @@ pub enum Damaged {
         key_id: String,
     },
     /// The bytes are not what they should be.
-    #[error("event {seq} cannot be read: {reason}")]
+    #[error("{} cannot be read: {reason}", place(*.seq))]
     Unreadable {
         /// Its position; 0 for the head.
         seq: u64,
         /// Why.
         reason: String,
+    },
+    /// The journal ends before, or otherwise than, the head says.
+    #[error(
+        "the journal does not lead to the head at event {version}: events were removed or changed"
+    )]
+    Incomplete {
+        /// The version that the head has.
+        version: u64,
     },
     /// The payload was erased on purpose.
     #[error("event {seq} was erased")]
@@ -62,6 +70,14 @@ pub enum Damaged {
         /// Where.
         seq: u64,
     },
+}
+
+fn place(seq: u64) -> String {
+    if seq == 0 {
+        "the head".to_owned()
+    } else {
+        format!("event {seq}")
+    }
 }
 
 /// What several commands lead to, for one append.

@@ -87,6 +87,12 @@ impl Span {
         self.0
     }
 
+    /// The difference, or no time at all.
+    #[must_use]
+    pub const fn saturating_sub(self, other: Self) -> Self {
+        Self(self.0.saturating_sub(other.0))
+    }
+
     /// The sum, or the longest span there is.
     #[must_use]
     pub const fn saturating_add(self, other: Self) -> Self {

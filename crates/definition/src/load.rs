@@ -1,6 +1,6 @@
 //! From a file to a definition.
 
-use std::{fs, path::Path};
+use std::{fs, io::Read as _, path::Path};
 
 use holdpoint_core::Definition;
 
@@ -8,7 +8,7 @@ use crate::{
     agent,
     command::Base,
     problem::{Problem, Problems, Report},
-    tree,
+    tree::{self, MAX_BYTES},
 };
 
 /// A definition that can be run, and what its author might want to know.
@@ -43,7 +43,11 @@ impl Loaded {
 pub fn load(path: &Path) -> Result<Loaded, Problems> {
     let file_name = path.display().to_string();
     let refuse = |message: &str| Problems::new(vec![Problem::of_file(&file_name, message)]);
-    let bytes = fs::read(path).map_err(|error| refuse(&format!("cannot be read: {error}")))?;
+    let mut bytes = Vec::new();
+    // A little more than is allowed, so that an endless file is refused like one that is too long.
+    fs::File::open(path)
+        .and_then(|file| file.take(MAX_BYTES as u64 + 1).read_to_end(&mut bytes))
+        .map_err(|error| refuse(&format!("cannot be read: {error}")))?;
     let text = String::from_utf8(bytes).map_err(|_| refuse("is not UTF-8 text"))?;
     // A bare file name has an empty parent, which means the current folder.
     let parent = path

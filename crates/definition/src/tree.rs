@@ -10,7 +10,7 @@ use serde_saphyr::granit_parser::{Event, Options, Parser, ScalarStyle, Span, Tag
 use crate::problem::{Report, quoted};
 
 /// How large a file may be.
-const MAX_BYTES: usize = 1 << 20;
+pub(crate) const MAX_BYTES: usize = 1 << 20;
 /// How deep lists and maps may nest. As core has it for arguments.
 const MAX_DEPTH: usize = holdpoint_core::MAX_DEPTH;
 /// What the tree may weigh once aliases are followed.
@@ -86,7 +86,7 @@ impl Node {
 pub(crate) fn parse(text: &str, report: &mut Report) -> Option<Node> {
     let start = Position { line: 1, column: 1 };
     if text.len() > MAX_BYTES {
-        let message = format!("the file has {} bytes; {MAX_BYTES} are allowed", text.len());
+        let message = format!("the file has more than the {MAX_BYTES} bytes that are allowed");
         report.problem(start, "", &message, "");
         return None;
     }

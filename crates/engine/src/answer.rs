@@ -45,6 +45,10 @@ impl Engine {
         if let Err(refusal) = decide(&thread.state, command.clone(), &mut context) {
             return Err(self.explain(key, refusal).await?);
         }
+        // An answer is only taken by whoever could go on with it: what it allows, and what the model says to it.
+        if let Some(run) = &thread.state.run {
+            self.agent(&key.tenant, run.definition).await?;
+        }
         if let Some(restate) = self.stale(&thread, interrupt, &answer).await? {
             let by = engine_principal(&key.tenant);
             let state = self

@@ -96,15 +96,27 @@ impl Flight {
     }
 }
 
+/// One call of a model.
+pub(crate) struct Turn {
+    pub(crate) frame: FramePath,
+    pub(crate) attempt: u32,
+    /// How long it may take.
+    pub(crate) limit: Duration,
+}
+
 /// Takes one turn of a model.
 pub(crate) async fn call_model(
     engine: &Engine,
     key: &ThreadKey,
     agent: &Agent,
-    transcript: Arc<Transcript>,
-    frame: FramePath,
-    attempt: u32,
+    transcript: &Transcript,
+    turn: Turn,
 ) -> Landing {
+    let Turn {
+        frame,
+        attempt,
+        limit,
+    } = turn;
     let definition = &agent.definition;
     let request = Request {
         system: definition.system_prompt.as_deref(),
@@ -113,7 +125,6 @@ pub(crate) async fn call_model(
         attempt,
     };
     let mut deltas = |delta| engine.tell_delta(key, &delta);
-    let limit = Duration::from(engine.options().model_timeout);
     let turn = tokio::time::timeout(limit, agent.model().turn(request, &mut deltas)).await;
     let command = match turn.unwrap_or(Err(Failure::Timeout)) {
         Ok(Reply { text, calls, usage }) => {

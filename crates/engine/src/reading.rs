@@ -1,11 +1,11 @@
 //! What callers may read: states, journals, conversations, and which threads there are.
 
-use holdpoint_core::{Entry, Index, RunId, State};
+use holdpoint_core::{Entry, Index, RunId, State, Transcript};
 use holdpoint_store::{Scan, ThreadKey};
 
 use crate::{
     Engine, Error,
-    thread::{read_journal, read_transcript},
+    thread::{leads_to, read_journal, read_transcript},
 };
 
 impl Engine {
@@ -27,20 +27,21 @@ impl Engine {
     ///
     /// The store fails, or the journal was tampered with.
     pub async fn journal(&self, key: &ThreadKey) -> Result<Vec<Entry>, Error> {
-        read_journal(self.store(), key).await
+        let head = self.state(key).await?;
+        let journal = read_journal(self.store(), key).await?;
+        if let Some(head) = head {
+            leads_to(&journal, (head.version, head.hash))?;
+        }
+        Ok(journal)
     }
 
-    /// A thread's conversation up to a version.
+    /// A thread's conversation up to a state that was read before.
     ///
     /// # Errors
     ///
     /// As [`Engine::journal`].
-    pub async fn transcript(
-        &self,
-        key: &ThreadKey,
-        version: u64,
-    ) -> Result<holdpoint_core::Transcript, Error> {
-        read_transcript(self.store(), key, version).await
+    pub async fn transcript(&self, key: &ThreadKey, state: &State) -> Result<Transcript, Error> {
+        read_transcript(self.store(), key, (state.version, state.hash)).await
     }
 
     /// The threads of a tenant whose session has this name.

@@ -46,6 +46,7 @@ impl Engine {
     /// Drives a thread if its lease can be taken.
     async fn take_over(&self, mut thread: Thread) -> Result<Option<Exit>, Error> {
         let store = self.store();
+        self.verify(&mut thread).await?;
         let epoch = match store.take(&thread.key, self.options().lease).await {
             Ok(epoch) => epoch,
             Err(LeaseError::Held { .. }) => return Ok(None),

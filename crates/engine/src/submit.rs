@@ -65,10 +65,11 @@ impl Engine {
     /// Commits a command to a thread that was just read, and takes the lease with it where it is free.
     pub(crate) async fn submit_on(
         &self,
-        thread: Thread,
+        mut thread: Thread,
         head: Option<&Head>,
         order: Order,
     ) -> Result<Submitted, Error> {
+        self.verify(&mut thread).await?;
         let key = thread.key.clone();
         if self.may_take(head) {
             let begun = Driver::taking(self.clone(), thread, order.clone())

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use holdpoint_core::{
-    Batch, Command, Entry, Payload, Principal, PrincipalKind, Seed, State, Timestamp, Transcript,
-    decode_head, decode_records, fold, past_action,
+    Batch, Command, Damaged, Digest, Entry, Payload, Principal, PrincipalKind, Seed, State,
+    Timestamp, Transcript, decode_head, decode_records, fold, past_action,
 };
 use holdpoint_store::{
     Append, AppendError, Appended, CellChange, Epoch, Fence, Head, LeaseAfter, SharedStore,
@@ -122,6 +122,19 @@ impl Thread {
     }
 }
 
+impl Engine {
+    /// Reads a thread's journal where it is not known yet, and makes sure that it leads to the head. Nothing is decided
+    /// or done on a journal that was tampered with.
+    pub(crate) async fn verify(&self, thread: &mut Thread) -> Result<(), Error> {
+        if thread.transcript.is_none() {
+            let head = (thread.state.version, thread.state.hash);
+            let read = read_transcript(self.store(), &thread.key, head).await?;
+            thread.transcript = Some(Arc::new(read));
+        }
+        Ok(())
+    }
+}
+
 /// Why a batch was not committed.
 #[derive(Debug)]
 pub(crate) enum Refused {
@@ -139,17 +152,28 @@ pub(crate) async fn read_journal(
     thread.catch_up(store).await
 }
 
-/// Folds a journal's conversation up to a version.
+/// Makes sure that a journal leads to a head with this version and hash. It may go on after it.
+pub(crate) fn leads_to(journal: &[Entry], (version, hash): (u64, Digest)) -> Result<(), Damaged> {
+    let at = usize::try_from(version)
+        .ok()
+        .and_then(|version| version.checked_sub(1));
+    match at.and_then(|at| journal.get(at)) {
+        Some(entry) if entry.seq == version && entry.hash == hash => Ok(()),
+        Some(_) | None => Err(Damaged::Incomplete { version }),
+    }
+}
+
+/// Folds the conversation of a journal that leads to this head, up to there.
 pub(crate) async fn read_transcript(
     store: &SharedStore,
     key: &ThreadKey,
-    version: u64,
+    head: (u64, Digest),
 ) -> Result<Transcript, Error> {
+    let journal = read_journal(store, key).await?;
+    leads_to(&journal, head)?;
     let mut transcript = Transcript::default();
-    for entry in read_journal(store, key).await? {
-        if entry.seq <= version {
-            transcript.apply(&entry.event);
-        }
+    for entry in journal.iter().filter(|entry| entry.seq <= head.0) {
+        transcript.apply(&entry.event);
     }
     Ok(transcript)
 }

@@ -44,7 +44,7 @@ pub(crate) async fn recover(args: &Store) -> Result<Exit, Failure> {
         };
         let exit = match landed {
             Ok((key, Ok(()))) => print(&session, &key).await,
-            Ok((_, Err(error))) => Err(error.into()),
+            Ok((key, Err(error))) => Err(Failure::from(error).about(key.thread)),
             Err(panic) => Err(Failure::unusable("crashed", panic.to_string())),
         };
         let exit = exit.unwrap_or_else(|failure| {
@@ -96,12 +96,12 @@ async fn print(session: &Session, key: &ThreadKey) -> Result<Exit, Failure> {
     Ok(Exit::of(status.as_ref()))
 }
 
-/// Something that could not be driven outweighs a wait, which outweighs a failure.
+/// A wait outweighs what could not be driven, which outweighs a failure: somebody is being asked.
 const fn worse(a: Exit, b: Exit) -> Exit {
     match (a, b) {
+        (Exit::Waiting, _) | (_, Exit::Waiting) => Exit::Waiting,
         (Exit::Usage, _) | (_, Exit::Usage) => Exit::Usage,
         (Exit::Refused, _) | (_, Exit::Refused) => Exit::Refused,
-        (Exit::Waiting, _) | (_, Exit::Waiting) => Exit::Waiting,
         (Exit::Failed, _) | (_, Exit::Failed) => Exit::Failed,
         (Exit::Done, Exit::Done) => Exit::Done,
     }

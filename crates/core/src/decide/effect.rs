@@ -340,8 +340,15 @@ pub(super) fn ask_about(
         return;
     };
     let frame = action.frame.clone();
+    let about = match action.role {
+        Role::Call | Role::Step => what.to_owned(),
+        Role::Compensation => format!(
+            "This is about undoing the effect, not about the effect itself. {what}\n\n\
+             committed: it is undone. not_committed: try to undo it again. reject: give up, the effect stands."
+        ),
+    };
     let description = format!(
-        "{what}\n\nTool: {}\nArgs: {}\nKey: {}",
+        "{about}\n\nTool: {}\nArgs: {}\nKey: {}",
         action.tool.name,
         action.params.canonical(),
         action.idempotency_key(draft.state.thread)

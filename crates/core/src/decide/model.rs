@@ -269,7 +269,7 @@ fn retry_or_ask(
     // INVARIANT: the list is neither empty nor repetitive.
     let allowed = allowed.unwrap_or_else(|_| Allowed::standard());
     let description = format!(
-        "The model did not answer (attempt {attempt}): {error}\n\nApprove to try again, reject to end the run."
+        "The model gave no answer (attempt {attempt}): {error}\n\nApprove to try again, reject to end the run."
     );
     let ask = Ask {
         action_id: draft.context.seed.action_id(),

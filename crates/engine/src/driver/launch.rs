@@ -11,8 +11,7 @@ use tokio::{
 use super::{Driver, Lease};
 use crate::{
     Error,
-    flight::{Flight, Landing},
-    thread::read_transcript,
+    flight::{Flight, Landing, Turn},
 };
 
 impl Driver {
@@ -73,8 +72,17 @@ impl Driver {
         let transcript = self.transcript().await?;
         let engine = self.engine.clone();
         let key = self.thread.key.clone();
+        let active = self.thread.state.active();
+        let left = active.map(|active| active.limits.time.saturating_sub(active.worked));
+        let limit = engine.options().model_timeout;
+        let limit = left.map_or(limit, |left| left.min(limit));
+        let turn = Turn {
+            frame,
+            attempt,
+            limit: limit.into(),
+        };
         let flight = async move {
-            crate::flight::call_model(&engine, &key, &agent, transcript, frame, attempt).await
+            crate::flight::call_model(&engine, &key, &agent, &transcript, turn).await
         };
         Ok(Some(self.flights.spawn(flight)))
     }
@@ -118,16 +126,8 @@ impl Driver {
     }
 
     pub(super) async fn transcript(&mut self) -> Result<Arc<Transcript>, Error> {
-        if let Some(transcript) = &self.thread.transcript {
-            return Ok(Arc::clone(transcript));
-        }
-        let read = read_transcript(
-            self.engine.store(),
-            &self.thread.key,
-            self.thread.state.version,
-        )
-        .await?;
-        Ok(Arc::clone(self.thread.transcript.insert(Arc::new(read))))
+        self.engine.verify(&mut self.thread).await?;
+        Ok(self.thread.transcript.clone().unwrap_or_default())
     }
 
     pub(super) fn land(&mut self, landed: Option<Result<(Id, Landing), JoinError>>) {

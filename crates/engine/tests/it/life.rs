@@ -436,3 +436,33 @@ async fn a_waiting_thread_takes_no_new_input_and_a_cancelled_one_does() {
     assert_eq!(run(&engine, &agent, "s").await.status, "waiting");
     assert_eq!(place.tools["pay"].count(), 0);
 }
+
+/// A model that thinks for longer than its run may work.
+#[derive(Debug)]
+struct Ponderer;
+
+#[async_trait::async_trait]
+impl holdpoint_models::Model for Ponderer {
+    async fn turn(
+        &self,
+        _request: holdpoint_models::Request<'_>,
+        _deltas: &mut (dyn FnMut(holdpoint_models::Delta) + Send),
+    ) -> Result<holdpoint_models::Reply, Failure> {
+        tokio::time::sleep(std::time::Duration::from_secs(3)).await;
+        says("too late")
+    }
+}
+
+#[tokio::test]
+async fn the_limit_of_time_ends_a_model_call_too() {
+    let place = Place::new(|_, _| says("never"), &[]);
+    let engine = place.engine_with(std::sync::Arc::new(Ponderer));
+    let mut short = definition(vec![], &[]);
+    short.limits.time = Span::from_millis(200);
+    let agent = engine.publish("local", short).await.unwrap();
+    let view = run(&engine, &agent, "s").await;
+    assert_eq!(
+        (view.status, view.cause.as_deref()),
+        ("failed", Some("limit_time"))
+    );
+}

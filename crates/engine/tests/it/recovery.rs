@@ -379,3 +379,36 @@ async fn an_answer_from_another_process_reaches_a_thread_that_nobody_drives() {
         ("finished", 1)
     );
 }
+
+#[tokio::test]
+async fn nothing_is_decided_or_done_on_a_journal_that_was_tampered_with() {
+    let tampering = [
+        "UPDATE events SET payload = CAST(replace(CAST(payload AS TEXT), 'go', 'no') AS BLOB)",
+        "DELETE FROM events WHERE pos = (SELECT max(pos) FROM events)",
+        "UPDATE events SET header = CAST(replace(CAST(header AS TEXT), 'ann', 'bob') AS BLOB)",
+    ];
+    for sql in tampering {
+        let place = Place::new(pays_once, &[("pay", Counter::default())]);
+        let engine = place.engine();
+        let gates = [("pay", ask(&[holdpoint_core::DecisionKind::Approve]))];
+        let gated = definition(vec![tool("pay", Effect::Write, Hooks::default())], &gates);
+        let agent = engine.publish("local", gated).await.unwrap();
+        run(&engine, &agent, "s").await;
+        place.database().execute(sql, []).unwrap();
+        // Another process, which has seen nothing of this thread.
+        let other = place.engine();
+        let before = state(&other, "s").await;
+        let interrupt = pending(&other, "s").await;
+        let answer = Answer::All(Decision::Approve);
+        let refused = other.answer(&me(), &key("s"), interrupt, answer).await;
+        assert_eq!(refused.unwrap_err().code(), "damaged", "{sql}");
+        let refused = other.cancel(&me(), &key("s")).await;
+        assert_eq!(refused.unwrap_err().code(), "damaged", "{sql}");
+        let refused = other.journal(&key("s")).await;
+        assert_eq!(refused.unwrap_err().code(), "damaged", "{sql}");
+        assert_eq!(
+            (state(&other, "s").await, place.tools["pay"].count()),
+            (before, 0)
+        );
+    }
+}

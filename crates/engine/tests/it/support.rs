@@ -202,8 +202,18 @@ impl Place {
         }
     }
 
+    /// The database file, to be tampered with.
+    pub(crate) fn database(&self) -> rusqlite::Connection {
+        rusqlite::Connection::open(self.folder.path().join("t.db")).unwrap()
+    }
+
     /// An engine as another process would have it.
     pub(crate) fn engine(&self) -> Engine {
+        self.engine_with(Arc::new(Scripted(self.script)))
+    }
+
+    /// The same with a model of its own.
+    pub(crate) fn engine_with(&self, model: Arc<dyn Model>) -> Engine {
         let store: SharedStore = Arc::new(
             SqliteStore::open(&self.folder.path().join("t.db"), &Default::default()).unwrap(),
         );
@@ -211,7 +221,6 @@ impl Place {
         for (name, tool) in &self.tools {
             registry = registry.with(*name, tool.clone());
         }
-        let model: Arc<dyn Model> = Arc::new(Scripted(self.script));
         let models = BTreeMap::from([("test".to_owned(), model)]);
         let kit = Kit {
             registry,
@@ -250,10 +259,7 @@ pub(crate) async fn run(engine: &Engine, agent: &Agent, session: &str) -> RunVie
 
 pub(crate) async fn view(engine: &Engine, session: &str) -> RunView {
     let state = state(engine, session).await;
-    let transcript = engine
-        .transcript(&key(session), state.version)
-        .await
-        .unwrap();
+    let transcript = engine.transcript(&key(session), &state).await.unwrap();
     RunView::new(&state, &transcript)
 }
 
