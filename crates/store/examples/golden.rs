@@ -12,7 +12,7 @@ mod content;
 
 use std::{path::PathBuf, sync::Arc};
 
-use holdpoint_store::{ManualClock, Options, SqliteStore};
+use holdpoint_store::{Holder, ManualClock, Options, SqliteStore};
 
 #[tokio::main]
 async fn main() {
@@ -25,5 +25,5 @@ async fn main() {
         SqliteStore::open(&path, &Options::default().with_clock(clock)).unwrap()
     };
     content::write(&open()).await;
-    content::check(&open()).await;
+    content::check(&open(), Holder::Dead).await;
 }

@@ -57,6 +57,7 @@ impl Write for Append {
                 Err(refusal) => return Ok(Err(refusal)),
             }
         }
+        owners.note(before.lease.as_ref(), after.lease.as_ref());
         // INVARIANT: everything was checked above; from here on only the database can fail.
         let id = write_head(tx, self, found.as_ref().map(|(id, _)| *id), &after)?;
         for (record, seq) in self.records.iter().zip(before.version + 1..) {

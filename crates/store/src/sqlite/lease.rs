@@ -44,6 +44,7 @@ impl Write for ChangeLease {
             Ok(after) => after,
             Err(refusal) => return Ok(Err(refusal)),
         };
+        owners.note(before.lease.as_ref(), after.lease.as_ref());
         let (owner, boot, until) = lease(after.lease.as_ref());
         tx.prepare_cached(
             "UPDATE threads SET epoch = ?2, owner = ?3, boot = ?4, until = ?5 WHERE id = ?1",

@@ -7,7 +7,10 @@ use std::{
     fs::{self, File, TryLockError},
     io,
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicI64, Ordering},
+    },
     time::Duration,
 };
 
@@ -31,18 +34,22 @@ pub(super) struct Owners {
     lock: Result<Lock, String>,
 }
 
-/// Our own file, locked. Removed when we end in good order.
+/// Our own file, locked. Removed when we end without a lease.
 #[derive(Debug)]
 struct Lock {
     path: PathBuf,
     /// The lock lasts as long as this is open.
     file: File,
+    /// How many leases we hold; too many where a commit failed.
+    held: AtomicI64,
 }
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        // What cannot be removed now is swept later.
-        drop(fs::remove_file(&self.path));
+        // Whoever finds a lease of ours sees by the file, unlocked, that we are gone. What is left is swept later.
+        if self.held.load(Ordering::Relaxed) <= 0 {
+            drop(fs::remove_file(&self.path));
+        }
     }
 }
 
@@ -74,6 +81,16 @@ impl Owners {
         })
     }
 
+    /// Takes note of a lease that changes hands.
+    pub(super) fn note(&self, before: Option<&Tenure>, after: Option<&Tenure>) {
+        let ours =
+            |tenure: Option<&Tenure>| i64::from(tenure.is_some_and(|it| it.owner == self.us));
+        if let Ok(lock) = &self.lock {
+            lock.held
+                .fetch_add(ours(after) - ours(before), Ordering::Relaxed);
+        }
+    }
+
     /// Whether the lock of an owner on this machine is free while its file is there.
     fn has_left_its_file(&self, owner: OwnerId) -> bool {
         is_unlocked(&self.folder.join(owner.to_string())).unwrap_or(false)
@@ -87,6 +104,7 @@ impl Lock {
         let lock = Self {
             file: File::create_new(&path)?,
             path,
+            held: AtomicI64::new(0),
         };
         lock.file.try_lock()?;
         Ok(lock)

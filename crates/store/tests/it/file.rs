@@ -291,3 +291,24 @@ async fn a_store_is_opened_by_its_url() {
         );
     }
 }
+
+/// Nobody should have to wait for the lease of a process that ended in good order but in the middle of its work.
+#[tokio::test]
+async fn the_lease_of_a_store_that_was_closed_is_free_at_once() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("test.db");
+    let here = SqliteStore::open(&path, &Options::default()).unwrap();
+    let closed = SqliteStore::open(&path, &Options::default()).unwrap();
+    let taking = first(
+        "s",
+        Fence::Take {
+            after: 0,
+            lasts: LASTS,
+        },
+    );
+    let key = taking.key.clone();
+    closed.append(taking).await.unwrap();
+    assert!(here.take(&key, LASTS).await.is_err());
+    drop(closed);
+    assert_eq!(here.take(&key, LASTS).await, Ok(2));
+}

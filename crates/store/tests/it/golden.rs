@@ -2,7 +2,7 @@
 
 use std::{path::Path, sync::Arc};
 
-use holdpoint_store::{CellChange, ManualClock, Options, Space, SqliteStore, Store as _};
+use holdpoint_store::{CellChange, Holder, ManualClock, Options, Space, SqliteStore, Store as _};
 use tempfile::TempDir;
 
 #[path = "../golden/content.rs"]
@@ -23,7 +23,7 @@ async fn a_database_of_format_1_is_read_whole() {
     )
     .unwrap();
     let store = open(&path).await;
-    content::check(&store).await;
+    content::check(&store, Holder::MaybeAlive).await;
 
     // And it goes on from there: the removed cell's version is not given again.
     let change = CellChange {
@@ -45,5 +45,5 @@ async fn what_was_acknowledged_is_there_when_the_store_is_opened_again() {
     drop(first);
     let second = open(&path).await;
     assert_ne!(second.owner(), owner);
-    content::check(&second).await;
+    content::check(&second, Holder::Dead).await;
 }
