@@ -28,6 +28,10 @@ use crate::{
     target::TARGETS,
 };
 
+/// The one of the `holdpoint` binary; the ceiling has it too.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Measures Holdpoint.
 #[derive(Debug, Parser)]
 struct Args {

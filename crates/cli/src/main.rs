@@ -21,6 +21,9 @@ use std::process::ExitCode;
 
 use crate::{exit::Exit, failure::Failure};
 
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     // Must come first: the same executable is started again as the watchdog of every command tool.
     holdpoint_tools::enter();

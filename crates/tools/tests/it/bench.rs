@@ -60,13 +60,20 @@ impl Bench {
         block_on(async {
             let begin = Instant::now();
             loop {
-                match fs::read_to_string(self.path(name)) {
-                    Ok(text) if text.ends_with('\n') => return text.trim().to_owned(),
-                    Ok(_) | Err(_) => assert!(begin.elapsed() < PLENTY, "no file `{name}`"),
+                if let Some(line) = self.written(name) {
+                    return line;
                 }
+                assert!(begin.elapsed() < PLENTY, "no file `{name}`");
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
         })
+    }
+
+    /// What a program wrote into this file, once it is whole: a shell makes the file before it
+    /// writes the line.
+    pub(crate) fn written(&self, name: &str) -> Option<String> {
+        let text = fs::read_to_string(self.path(name)).ok()?;
+        text.ends_with('\n').then(|| text.trim().to_owned())
     }
 
     /// Waits for the process whose number is in this file to be gone.

@@ -103,7 +103,7 @@ fn a_call_whose_watchdog_is_killed_is_unknown_and_its_program_dies() {
     let tool = bench.script(SCRIPT);
     let outcome = block_on(async {
         let handle = tokio::spawn(async move { tool.call(call(&params("{}"), PLENTY)).await });
-        while !bench.path("leader").exists() {
+        while bench.written("leader").is_none() {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
         let watchdog = fs::read_to_string(bench.path("watchdog"))
