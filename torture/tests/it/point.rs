@@ -13,6 +13,10 @@ use crate::{programs::seed, world::Timing};
 pub(crate) const COMMIT_BEFORE: &str = "store.commit.before";
 /// After a commit: nothing of what follows from it was done.
 pub(crate) const COMMIT_AFTER: &str = "store.commit.after";
+/// Before a commit that is about no journal: a lease, a definition.
+pub(crate) const SIDE_BEFORE: &str = "store.side.before";
+/// After such a commit.
+pub(crate) const SIDE_AFTER: &str = "store.side.after";
 /// A call is recorded as started, and not made.
 pub(crate) const CALL_BEFORE: &str = "engine.call.before";
 /// The tool's program runs.
@@ -25,9 +29,11 @@ pub(crate) const LEDGER_WRITTEN: &str = "ledger.written";
 /// Not a point of the process but one outside: so many microseconds after its start.
 pub(crate) const CLOCK: &str = "clock";
 
-const POINTS: [&str; 5] = [
+const POINTS: [&str; 7] = [
     COMMIT_BEFORE,
     COMMIT_AFTER,
+    SIDE_BEFORE,
+    SIDE_AFTER,
     CALL_BEFORE,
     CALL_RUNNING,
     CALL_AFTER,

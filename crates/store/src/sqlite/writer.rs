@@ -205,15 +205,16 @@ impl Scribe {
         for job in batch.iter_mut() {
             job.run(&desk)?;
         }
-        let appends = batch.iter().any(|job| job.is_append());
-        if appends {
-            failpoint::hit("store.commit.before");
-        }
+        // What is about a thread's journal, and what is beside it: a lease, a definition.
+        let (before, after) = if batch.iter().any(|job| job.is_append()) {
+            ("store.commit.before", "store.commit.after")
+        } else {
+            ("store.side.before", "store.side.after")
+        };
+        failpoint::hit(before);
         // DURABILITY: nobody is told of success before this has returned.
         tx.commit()?;
-        if appends {
-            failpoint::hit("store.commit.after");
-        }
+        failpoint::hit(after);
         Ok(())
     }
 
