@@ -49,6 +49,13 @@ pub(crate) fn given_up(tool: &str, reason: &str) -> String {
     format!("The tool `{tool}` gave no result: {reason}")
 }
 
+/// What the model gets for a call that a person gave up while its outcome was not known.
+pub(crate) fn abandoned(tool: &str, reason: Option<&str>) -> String {
+    let reason = reason.filter(|reason| !reason.is_empty());
+    let reason = reason.map_or_else(String::new, |reason| format!(" Reason: {reason}"));
+    format!("The tool `{tool}` gave no result, and a person gave it up. It may or may not have been done.{reason}")
+}
+
 /// What the model gets for a call that was undone.
 pub(crate) fn undone(tool: &str, action: ActionId) -> String {
     format!("The effect of `{tool}` ({action}) was undone by its compensation.")

@@ -327,9 +327,17 @@ impl Transcript {
                     preview::not_undone(&slot.tool, action)
                 });
             }
-            Decision::Reject { message } => self.reply(action, false, ToolStatus::Error, |slot| {
-                preview::rejection(&slot.tool, &slot.call_id, message.as_deref())
-            }),
+            Decision::Reject { message } => {
+                // Of a call that was made nobody can say that it was not executed.
+                let started = self.slot(action).is_some_and(|slot| slot.started);
+                self.reply(action, started, ToolStatus::Error, |slot| {
+                    if started {
+                        preview::abandoned(&slot.tool, message.as_deref())
+                    } else {
+                        preview::rejection(&slot.tool, &slot.call_id, message.as_deref())
+                    }
+                });
+            }
             Decision::Respond { message } => {
                 self.reply(action, false, ToolStatus::Success, |_| message.clone());
             }

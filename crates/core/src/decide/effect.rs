@@ -327,6 +327,10 @@ pub(super) fn ask_about(
     } else {
         only.to_vec()
     };
+    // What does no harm when it is done once more does none when it is given up.
+    if only.is_empty() && action.tool.effect != Effect::Write {
+        kinds.push(DecisionKind::Reject);
+    }
     match action.role {
         Role::Call | Role::Step if action.tool.hooks.compensate => {
             kinds.push(DecisionKind::Compensate)

@@ -252,8 +252,12 @@ fn an_idempotent_call_that_never_answers_is_asked_about_after_three_attempts() {
     thread.end(action, 1, lost());
     thread.run(action, lost());
     thread.run(action, lost());
-    let kinds = vec![Committed, NotCommitted];
+    let kinds = vec![Committed, NotCommitted, Reject];
     check(&thread, Then::Asked(Cause::ToolFailure, kinds), "asked");
+    thread.answer(vec![reject("the bank is closed")]).unwrap();
+    let given_up = "The tool `work` gave no result, and a person gave it up. It may or may not have been done. \
+                    Reason: the bank is closed";
+    check(&thread, Then::Told(given_up), "given up");
 }
 
 #[test]
