@@ -96,7 +96,7 @@ impl Person {
         let offer: Vec<String> = allowed.iter().map(|kind| hint(*kind, allowed)).collect();
         let prompt = format!("{}, or q to leave it: ", offer.join(", "));
         loop {
-            let Some(typed) = self.read(&prompt).await else {
+            let Some(typed) = self.read(session, &prompt).await else {
                 return Ok(None);
             };
             let kind = match choose(&typed, allowed) {
@@ -128,31 +128,40 @@ impl Person {
             DecisionKind::NotCommitted => Said::This(Decision::NotCommitted),
             DecisionKind::Compensate => Said::This(Decision::Compensate),
             DecisionKind::Reject => {
-                match self.read("why (the model reads it; may be empty): ").await {
+                match self
+                    .read(session, "why (the model reads it; may be empty): ")
+                    .await
+                {
                     Some(why) => Said::This(Decision::Reject {
                         message: (!why.is_empty()).then_some(why),
                     }),
                     None => Said::Left,
                 }
             }
-            DecisionKind::Respond => match self.read("the tool's answer instead: ").await {
-                Some(message) if !message.is_empty() => Said::This(Decision::Respond { message }),
-                Some(_) => {
-                    terminal::note("an empty answer tells the model nothing");
-                    Said::Again
-                }
-                None => Said::Left,
-            },
-            DecisionKind::Committed => match self.read("what it returned, as JSON: ").await {
-                Some(text) => match parse_strict(&text) {
-                    Ok(result) => Said::This(Decision::Committed { result }),
-                    Err(error) => {
-                        terminal::note(&format!("not accepted: {}", line(&error.to_string())));
+            DecisionKind::Respond => {
+                match self.read(session, "the tool's answer instead: ").await {
+                    Some(message) if !message.is_empty() => {
+                        Said::This(Decision::Respond { message })
+                    }
+                    Some(_) => {
+                        terminal::note("an empty answer tells the model nothing");
                         Said::Again
                     }
-                },
-                None => Said::Left,
-            },
+                    None => Said::Left,
+                }
+            }
+            DecisionKind::Committed => {
+                match self.read(session, "what it returned, as JSON: ").await {
+                    Some(text) => match parse_strict(&text) {
+                        Ok(result) => Said::This(Decision::Committed { result }),
+                        Err(error) => {
+                            terminal::note(&format!("not accepted: {}", line(&error.to_string())));
+                            Said::Again
+                        }
+                    },
+                    None => Said::Left,
+                }
+            }
             DecisionKind::Edit => return self.edit(session, key, request).await,
         })
     }
@@ -165,7 +174,7 @@ impl Person {
     ) -> Result<Said<Decision>, Failure> {
         terminal::note("all arguments, as JSON on one line; they replace these:");
         terminal::note(&format!("  {}", line(&request.args.to_string())));
-        let Some(text) = self.read("new arguments: ").await else {
+        let Some(text) = self.read(session, "new arguments: ").await else {
             return Ok(Said::Left);
         };
         let checked = match Params::parse(&text) {
@@ -191,14 +200,14 @@ impl Person {
     }
 
     /// One typed line, trimmed; `None` at the end of input or on Ctrl+C.
-    async fn read(&mut self, prompt: &str) -> Option<String> {
+    async fn read(&mut self, session: &Session, prompt: &str) -> Option<String> {
         terminal::discard_typed_ahead();
         terminal::part(prompt);
         let mut text = String::new();
         let read = tokio::select! {
-            // Cancel safe: after Ctrl+C nothing is read any more.
+            // Cancel safe: once we are asked to go nothing is read any more.
             read = self.0.read_line(&mut text) => read.ok(),
-            _ = tokio::signal::ctrl_c() => None,
+            _ = session.leaving().asked() => None,
         };
         match read {
             // A line without its end was cut off by the end of input: nobody pressed enter.

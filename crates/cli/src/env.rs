@@ -1,6 +1,6 @@
 //! The one place that reads the environment.
 
-use std::fs;
+use std::{ffi::OsString, fs};
 
 /// The name of the operating system's user, under which everything done here is recorded.
 ///
@@ -12,6 +12,11 @@ pub(crate) fn os_user() -> String {
         .and_then(|passwd| name_in(&passwd, uid))
         .or_else(from_environment)
         .unwrap_or_else(|| format!("uid-{uid}"))
+}
+
+/// Where the system looks for programs.
+pub(crate) fn search_path() -> Option<OsString> {
+    std::env::var_os("PATH")
 }
 
 fn name_in(passwd: &str, uid: u32) -> Option<String> {

@@ -179,9 +179,9 @@ fn of_refusal(refusal: &Refusal) -> (Option<&'static str>, Value) {
             json!({"interrupt": interrupt}),
         ),
         Refusal::Expired { interrupt } => (None, json!({"interrupt": interrupt})),
-        Refusal::Misfit(_) => (
+        Refusal::Misfit(misfit) => (
             Some("`holdpoint show` says what is asked and which decisions are allowed"),
-            json!({}),
+            json!(misfit),
         ),
         Refusal::StaleQuestion { old, new } => (
             Some("look at what has changed with `holdpoint show`, then answer the new one"),

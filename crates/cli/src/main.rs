@@ -2,12 +2,14 @@
 //!
 //! A door without logic of its own: it reads arguments, asks the engine, and prints. What may happen is decided in core.
 
+mod agent_file;
 mod args;
 mod ask;
 mod commands;
 mod env;
 mod exit;
 mod failure;
+mod leaving;
 mod pending;
 mod safe_text;
 mod screen;

@@ -106,6 +106,11 @@ impl Screen {
         }
     }
 
+    /// Ends the line of a message that will not be completed here.
+    pub(crate) fn break_off(&self) {
+        self.lock().end_text();
+    }
+
     /// Whether the model's last words were already printed as data.
     pub(crate) fn has_shown_last_text(&self) -> bool {
         self.lock().last_text

@@ -1,13 +1,21 @@
 //! What every command that works on a store has at hand.
 
-use std::{collections::BTreeMap, future::Future, path::Path, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    future::Future,
+    path::Path,
+    sync::{Arc, OnceLock},
+};
 
 use holdpoint_core::{Principal, State, Status};
 use holdpoint_engine::{Engine, Error, Kit, Options, RunView};
 use holdpoint_store::ThreadKey;
 use holdpoint_tools::{Registry, Watchdog};
 
-use crate::{args::Common, env, exit::Exit, failure::Failure, pending, screen::Screen, terminal};
+use crate::{
+    args::Common, env, exit::Exit, failure::Failure, leaving::Leaving, pending, screen::Screen,
+    terminal,
+};
 
 /// How results are printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,6 +50,7 @@ pub(crate) struct Session {
     pub(crate) screen: Arc<Screen>,
     pub(crate) output: Output,
     pub(crate) store_url: String,
+    leaving: OnceLock<Leaving>,
 }
 
 /// How watching a run ended.
@@ -49,7 +58,7 @@ pub(crate) struct Session {
 pub(crate) enum Watched {
     /// It came to a stop by itself.
     ToTheStop,
-    /// The person at the terminal left.
+    /// This process was asked to go, and said how to go on.
     Left,
 }
 
@@ -87,7 +96,13 @@ impl Session {
             screen,
             output,
             store_url: common.store.clone(),
+            leaving: OnceLock::new(),
         })
+    }
+
+    /// Hears when this process is asked to go. Only from the first use on: before there is work, a signal just ends it.
+    pub(crate) fn leaving(&self) -> &Leaving {
+        self.leaving.get_or_init(Leaving::listen)
     }
 
     /// The tenant whose threads are seen.
@@ -117,7 +132,7 @@ impl Session {
         Ok((state, view))
     }
 
-    /// Waits for `work` on a thread while showing what happens there. Ctrl+C leaves: what is committed stays.
+    /// Waits for `work` on a thread while showing what happens there. A signal leaves: what is committed stays.
     ///
     /// # Errors
     ///
@@ -129,17 +144,41 @@ impl Session {
     ) -> Result<Watched, Failure> {
         // On the heap, because a driver is large.
         let work = Box::pin(work);
-        let watched = tokio::select! {
+        let signal = tokio::select! {
             // Cancel safe: leaving is meant, and what was started is found again by whoever goes on.
             done = work => {
                 done?;
-                Watched::ToTheStop
+                None
             }
             never = self.screen.attend(&self.engine, key) => match never {},
-            _ = tokio::signal::ctrl_c() => Watched::Left,
+            signal = self.leaving().asked() => Some(signal),
         };
         self.screen.catch_up(&self.engine, key).await;
-        Ok(watched)
+        let Some(signal) = signal else {
+            return Ok(Watched::ToTheStop);
+        };
+        self.screen.break_off();
+        let (state, view) = self.view(key).await?;
+        // One that came to a stop in this very moment speaks for itself.
+        if state.status() == Some(Status::Running) {
+            let word = pending::thread_word(&view);
+            let resume = format!("resume {word}");
+            self.say_goodbye(signal, &format!("{word} ({})", view.thread_id), &resume);
+        }
+        Ok(Watched::Left)
+    }
+
+    /// Says what is left in the middle of its work, and how to go on: for people, also where a program reads stdout.
+    pub(crate) fn say_goodbye(&self, signal: &str, left: &str, go_on: &str) {
+        let text = if self.engine.store().is_durable() {
+            let command = pending::command(go_on, &self.store_url);
+            format!(
+                "{signal}: left {left} in the middle of work; nothing is lost, go on with: {command}"
+            )
+        } else {
+            format!("{signal}: left {left} in the middle of work, and this store forgets it")
+        };
+        terminal::note(&text);
     }
 
     /// Prints how a run stands, and says what the command ends with.
@@ -157,22 +196,11 @@ impl Session {
             terminal::data(&pending::render(view, &self.store_url));
             return;
         }
-        match status {
-            Some(Status::Finished) => {
-                if let Some(output) = &view.output
-                    && !self.screen.has_shown_last_text()
-                {
-                    terminal::data(&terminal::block(output, ""));
-                }
-            }
-            Some(Status::Running) => {
-                let name = pending::thread_word(view);
-                terminal::note(&format!(
-                    "{name} is not over; go on with it: {}",
-                    pending::command("recover", &self.store_url)
-                ));
-            }
-            _ => {}
+        if status == Some(&Status::Finished)
+            && let Some(output) = &view.output
+            && !self.screen.has_shown_last_text()
+        {
+            terminal::data(&terminal::block(output, ""));
         }
     }
 }

@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    ActionId, Actor, Allowed, Answer, Decision, DecisionKind, Digest, FramePath, InterruptId,
-    RunId, Timestamp,
+    ActionId, Actor, Allowed, Answer, Asked, Decision, DecisionKind, Digest, FramePath,
+    InterruptId, Misfit, RunId, State, Timestamp,
 };
 
 /// What kind of question it is.
@@ -45,8 +45,10 @@ pub enum Cause {
     BudgetExhausted,
     /// An outside event is awaited.
     ExternalEvent,
-    /// The model did not answer.
+    /// The model did not answer in time.
     ModelTimeout,
+    /// The model refused to answer, failed, or could not be reached.
+    ModelError,
     /// Nobody knows whether a write took effect.
     WriteUnknown,
     /// The request changed.
@@ -70,6 +72,7 @@ impl Cause {
             Self::BudgetExhausted => "budget_exhausted",
             Self::ExternalEvent => "external_event",
             Self::ModelTimeout => "model_timeout",
+            Self::ModelError => "model_error",
             Self::WriteUnknown => "write_unknown",
             Self::RequirementChange => "requirement_change",
             Self::SystemRestart => "system_restart",
@@ -202,71 +205,70 @@ pub enum Subject {
         /// What was called.
         params_hash: Digest,
     },
-    /// The model of the interrupt's frame, which does not answer.
+    /// The model of the interrupt's frame, which gave no answer.
     Model,
 }
 
-/// An answer does not fit its question. Nothing was changed.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct Misfit(pub(crate) String);
-
 impl Interrupt {
-    /// Pairs each thing asked about with the decision that `answer` gives for it.
+    /// Pairs each thing asked about with the decision that `answer` gives for it. `state` knows the tools' names.
     ///
     /// # Errors
     ///
     /// The wrong number of decisions, an unknown or repeated action id, a decision that is not allowed here.
-    pub fn assign(&self, answer: &Answer) -> Result<Vec<(&Ask, Decision)>, Misfit> {
+    pub fn assign(&self, answer: &Answer, state: &State) -> Result<Vec<(&Ask, Decision)>, Misfit> {
         let decisions = match answer {
             Answer::All(decision) => vec![decision.clone(); self.asks.len()],
             Answer::ByPosition(decisions) => {
-                self.expect_count(decisions.len())?;
+                self.expect_count(decisions.len(), state)?;
                 decisions.clone()
             }
-            Answer::ById(decisions) => self.by_id(decisions)?,
+            Answer::ById(decisions) => self.by_id(decisions, state)?,
         };
         for (at, (ask, decision)) in self.asks.iter().zip(&decisions).enumerate() {
             if !ask.allowed.contains(decision.kind()) {
-                return Err(Misfit(format!(
-                    "decision {}: `{}` is not allowed for {}; allowed: {}",
-                    at + 1,
-                    decision.kind(),
-                    ask.action_id,
-                    ask.allowed
-                )));
+                return Err(Misfit::NotAllowed {
+                    action: Asked::new(state, at, ask),
+                    decision: decision.kind(),
+                });
             }
         }
         Ok(self.asks.iter().zip(decisions).collect())
     }
 
-    fn expect_count(&self, count: usize) -> Result<(), Misfit> {
-        if count == self.asks.len() {
+    fn expect_count(&self, given: usize, state: &State) -> Result<(), Misfit> {
+        let expected = self.asks.len();
+        if given == expected {
             return Ok(());
         }
-        Err(Misfit(format!(
-            "the interrupt asks about {}, the answer has {}",
-            counted(self.asks.len(), "action"),
-            counted(count, "decision")
-        )))
+        let actions = self.asked(state);
+        Err(Misfit::Count {
+            expected,
+            given,
+            actions,
+        })
     }
 
-    fn by_id(&self, decisions: &[(ActionId, Decision)]) -> Result<Vec<Decision>, Misfit> {
-        for (at, (id, _)) in decisions.iter().enumerate() {
-            if !self.asks.iter().any(|ask| ask.action_id == *id) {
-                return Err(Misfit(format!(
-                    "decision {}: the interrupt does not ask about `{id}`",
-                    at + 1
-                )));
-            }
-            if decisions[..at].iter().any(|(earlier, _)| earlier == id) {
-                return Err(Misfit(format!(
-                    "decision {}: `{id}` is decided twice",
-                    at + 1
-                )));
+    fn by_id(
+        &self,
+        decisions: &[(ActionId, Decision)],
+        state: &State,
+    ) -> Result<Vec<Decision>, Misfit> {
+        for (before, (id, _)) in decisions.iter().enumerate() {
+            let number = before + 1;
+            let mut asks = self.asks.iter().enumerate();
+            let Some((at, ask)) = asks.find(|(_, ask)| ask.action_id == *id) else {
+                return Err(Misfit::NotAsked {
+                    number,
+                    action_id: *id,
+                    actions: self.asked(state),
+                });
+            };
+            if decisions[..before].iter().any(|(earlier, _)| earlier == id) {
+                let action = Asked::new(state, at, ask);
+                return Err(Misfit::Twice { action, number });
             }
         }
-        self.expect_count(decisions.len())?;
+        self.expect_count(decisions.len(), state)?;
         let find = |ask: &Ask| {
             decisions
                 .iter()
@@ -274,6 +276,11 @@ impl Interrupt {
                 .map(|(_, decision)| decision.clone())
         };
         Ok(self.asks.iter().filter_map(find).collect())
+    }
+
+    fn asked(&self, state: &State) -> Vec<Asked> {
+        let asks = self.asks.iter().enumerate();
+        asks.map(|(at, ask)| Asked::new(state, at, ask)).collect()
     }
 
     /// How an interrupt that got these decisions is closed.
@@ -289,8 +296,4 @@ impl Interrupt {
             InterruptStatus::Resolved
         }
     }
-}
-
-fn counted(count: usize, noun: &str) -> String {
-    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }

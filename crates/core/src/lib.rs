@@ -18,6 +18,7 @@ mod index;
 mod interrupt;
 mod journal;
 mod message;
+mod misfit;
 mod next;
 mod outcome;
 mod params;
@@ -47,13 +48,12 @@ pub use event::{
 };
 pub use history::{Closing, Step, closing, past_action, steps};
 pub use id::{ActionId, BadId, InterruptId, OwnerId, RunId, Seed, ThreadId, hex};
-pub use interrupt::{
-    Ask, Cause, Interrupt, InterruptKind, InterruptStatus, Misfit, OnTimeout, Subject,
-};
+pub use interrupt::{Ask, Cause, Interrupt, InterruptKind, InterruptStatus, OnTimeout, Subject};
 pub use journal::{
     Batch, Damaged, Entry, Sealed, decode_definition, decode_head, decode_records, fold,
 };
 pub use message::{Message, ToolCall, ToolStatus};
+pub use misfit::{Asked, Misfit};
 pub use next::{Work, next};
 pub use outcome::{Lookup, Outcome};
 pub use params::{BadParams, MAX_DEPTH, Params, parse_strict};

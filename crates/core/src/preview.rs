@@ -53,7 +53,9 @@ pub(crate) fn given_up(tool: &str, reason: &str) -> String {
 pub(crate) fn abandoned(tool: &str, reason: Option<&str>) -> String {
     let reason = reason.filter(|reason| !reason.is_empty());
     let reason = reason.map_or_else(String::new, |reason| format!(" Reason: {reason}"));
-    format!("The tool `{tool}` gave no result, and a person gave it up. It may or may not have been done.{reason}")
+    format!(
+        "The tool `{tool}` gave no result, and a person gave it up. It may or may not have been done.{reason}"
+    )
 }
 
 /// What the model gets for a call that was undone.

@@ -1,6 +1,6 @@
 //! Why something may not happen. Nothing was changed by it.
 
-use crate::{ActionId, Cause, InterruptId, interrupt::Misfit};
+use crate::{ActionId, Cause, InterruptId, Misfit};
 
 /// Why a command was refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -119,7 +119,8 @@ pub const fn explain_cause(cause: Cause) -> &'static str {
         Cause::RateLimit => "a provider asked to wait",
         Cause::BudgetExhausted => "a budget is used up",
         Cause::ExternalEvent => "an outside event is awaited",
-        Cause::ModelTimeout => "the model does not answer",
+        Cause::ModelTimeout => "the model did not answer in time",
+        Cause::ModelError => "the model failed or refused",
         Cause::WriteUnknown => "nobody knows whether a write took effect",
         Cause::RequirementChange => "the request changed",
         Cause::SystemRestart => "the system was restarted",

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, fmt};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Action, ActionId, ActionStatus, Cause, Digest, FORMAT, Interrupt, InterruptId, Limits,
+    Action, ActionId, ActionStatus, Ask, Cause, Digest, FORMAT, Interrupt, InterruptId, Limits,
     Principal, RunId, RunOutcome, Span, Stop, ThreadId, Timestamp, Work, next,
 };
 
@@ -220,6 +220,14 @@ impl State {
             Phase::Active(active) => Some(active),
             Phase::Ended(_) => None,
         }
+    }
+
+    /// What a question is about, in one word: the tool, or `model`.
+    #[must_use]
+    pub fn asked_name(&self, ask: &Ask) -> &str {
+        self.actions
+            .get(&ask.action_id)
+            .map_or("model", |action| &action.tool.name)
     }
 
     /// Whether a stop was requested and the run is not over yet.

@@ -2,30 +2,27 @@
 
 use holdpoint_core::{Definition, FORMAT, InterruptMode, Limits};
 
+use holdpoint_yaml::{Content, Field, Fields, Node, Report, quoted, suggest};
+
 use crate::{
     command::Base,
-    duration,
-    fields::{Field, Fields},
     policy,
-    problem::{Report, quoted},
-    spelling::suggest,
     tool::{self, Tools},
-    tree::{Content, Node},
 };
 
 const API_VERSION: &str = "holdpoint/v1";
-const KIND: &str = "Agent";
-const SCRIPTED: &str = "scripted:";
+pub(crate) const KIND: &str = "Agent";
+pub(crate) const SCRIPTED: &str = "scripted:";
 
 /// Turns the tree of a file into a definition. `None` only if a problem was reported.
 pub(crate) fn read(root: &Node, base: &Base, report: &mut Report) -> Option<Definition> {
-    let root = Field {
-        node: root,
-        path: String::new(),
-    };
-    let fields = Fields::open(&root, &["apiVersion", "kind", "metadata", "spec"], report)?;
-    require_word(&fields, "apiVersion", API_VERSION, report);
-    require_word(&fields, "kind", KIND, report);
+    let fields = Fields::open(
+        &Field::root(root),
+        &["apiVersion", "kind", "metadata", "spec"],
+        report,
+    )?;
+    require_version(&fields, report);
+    fields.expect_word("kind", KIND, report);
     let metadata = fields.required("metadata", "add `metadata: {name: …}`", report);
     let named = metadata.and_then(|field| read_metadata(&field, report));
     let spec = fields.required(
@@ -80,26 +77,15 @@ pub(crate) fn read(root: &Node, base: &Base, report: &mut Report) -> Option<Defi
     })
 }
 
-fn require_word(fields: &Fields<'_>, key: &str, word: &str, report: &mut Report) {
-    let help = format!("write `{key}: {word}`");
-    let Some(field) = fields.required(key, &help, report) else {
-        return;
-    };
-    match &field.node.content {
-        Content::Text(text) if text == word => {}
-        Content::Text(text) if text == "superagent/v1" => {
-            let help = format!("write the agent anew, with `{key}: {word}`");
+fn require_version(fields: &Fields<'_>, report: &mut Report) {
+    let version = fields.optional("apiVersion");
+    match version {
+        Some(field) if matches!(&field.node.content, Content::Text(text) if text == "superagent/v1") =>
+        {
+            let help = format!("write the agent anew, with `apiVersion: {API_VERSION}`");
             field.problem("`superagent/v1` is not read by this version", &help, report);
         }
-        Content::Null
-        | Content::Bool(_)
-        | Content::Number(_)
-        | Content::Text(_)
-        | Content::List(_)
-        | Content::Map(_) => {
-            let message = format!("must be `{word}`, not {}", field.node.describe());
-            field.problem(&message, &help, report);
-        }
+        Some(_) | None => fields.expect_word("apiVersion", API_VERSION, report),
     }
 }
 
@@ -175,9 +161,9 @@ fn read_limits(field: &Field<'_>, report: &mut Report) -> Option<Limits> {
     let calls = fields
         .optional("calls")
         .map_or(Some(unsaid.calls), |field| field.count(report));
-    let time = fields.optional("time").map_or(Some(unsaid.time), |field| {
-        duration::read_positive(&field, report)
-    });
+    let time = fields
+        .optional("time")
+        .map_or(Some(unsaid.time), |field| field.positive_duration(report));
     Some(Limits {
         turns: turns?,
         calls: calls?,

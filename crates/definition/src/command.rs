@@ -1,8 +1,13 @@
 //! Programs and files that a definition names, made absolute so that a run can be resumed from any folder.
 
-use std::path::{Path, PathBuf};
+use std::{
+    env,
+    ffi::{OsStr, OsString},
+    os::unix::fs::PermissionsExt as _,
+    path::{Path, PathBuf},
+};
 
-use crate::{fields::Field, problem::Report};
+use holdpoint_yaml::{Field, Report, quoted};
 
 /// The folder of the YAML file.
 #[derive(Debug)]
@@ -10,6 +15,8 @@ pub(crate) struct Base {
     /// INVARIANT: absolute.
     path: PathBuf,
     text: String,
+    /// Where programs without a folder are looked for; `None` if that is not known.
+    search: Option<OsString>,
 }
 
 impl Base {
@@ -17,7 +24,27 @@ impl Base {
     pub(crate) fn new(dir: &Path) -> Option<Self> {
         let path = std::path::absolute(dir).ok()?;
         let text = path.to_str()?.to_owned();
-        Some(Self { path, text })
+        Some(Self {
+            path,
+            text,
+            search: None,
+        })
+    }
+
+    /// With the `PATH` on which programs will be looked for.
+    pub(crate) fn searching(mut self, search: &OsStr) -> Self {
+        self.search = Some(search.to_owned());
+        self
+    }
+
+    /// Whether a program without a folder is not there; `false` if that cannot be known.
+    fn lacks(&self, name: &str) -> bool {
+        let Some(search) = &self.search else {
+            return false;
+        };
+        // Programs run in this folder, so that is where a relative entry is seen from.
+        let mut folders = env::split_paths(search).map(|folder| self.path.join(folder));
+        !folders.any(|folder| is_executable(&folder.join(name)))
     }
 
     /// The folder itself.
@@ -66,7 +93,16 @@ pub(crate) fn read(field: &Field<'_>, base: &Base, report: &mut Report) -> Optio
                 item.problem("the program must not be empty", HELP, report);
                 return None;
             }
+            // It may be there where the agent will run, so these are only warnings.
+            let mut warn = |message: &str, help: &str| {
+                report.warning(item.node.at, &item.path, message, help);
+            };
             if !word.contains('/') {
+                if base.lacks(word) {
+                    let message = format!("there is no program {} on PATH", quoted(word));
+                    let help = "calls will fail until it is there; a program beside this file is written with a `./`";
+                    warn(&message, help);
+                }
                 return Some(word.to_owned());
             }
             let program = base.resolve(word);
@@ -74,12 +110,21 @@ pub(crate) fn read(field: &Field<'_>, base: &Base, report: &mut Report) -> Optio
                 let message = format!("there is no program `{program}`");
                 let help =
                     "calls will fail until it is there; a name without a `/` is looked up on PATH";
-                report.warning(item.node.at, &item.path, &message, help);
+                warn(&message, help);
+            } else if !is_executable(Path::new(&program)) {
+                let message = format!("`{program}` cannot be executed");
+                warn(&message, "calls will fail; allow it with `chmod +x`");
             }
             Some(program)
         })
         .collect();
     words.into_iter().collect()
+}
+
+/// Whether anyone may run it: who will, is not known here.
+fn is_executable(path: &Path) -> bool {
+    path.metadata()
+        .is_ok_and(|data| data.is_file() && data.permissions().mode() & 0o111 != 0)
 }
 
 #[cfg(test)]

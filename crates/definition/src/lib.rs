@@ -66,15 +66,10 @@
 
 mod agent;
 mod command;
-mod duration;
-mod fields;
 mod load;
 mod policy;
-mod problem;
 mod schema;
-mod spelling;
 mod tool;
-mod tree;
 
-pub use load::{Loaded, load, load_str};
-pub use problem::{Problem, Problems};
+pub use holdpoint_yaml::{Problem, Problems};
+pub use load::{Loaded, load, load_for, load_str, scenario_of};

@@ -1,14 +1,17 @@
 //! From a file to a definition.
 
-use std::{fs, io::Read as _, path::Path};
+use std::{
+    ffi::OsStr,
+    path::{Path, PathBuf},
+};
 
 use holdpoint_core::Definition;
 
+use holdpoint_yaml::{Field, Problem, Problems, Report};
+
 use crate::{
-    agent,
+    agent::{self, KIND},
     command::Base,
-    problem::{Problem, Problems, Report},
-    tree::{self, MAX_BYTES},
 };
 
 /// A definition that can be run, and what its author might want to know.
@@ -41,19 +44,42 @@ impl Loaded {
 ///
 /// All problems of the file at once.
 pub fn load(path: &Path) -> Result<Loaded, Problems> {
+    load_file(path, |base| base)
+}
+
+/// As [`load`], and warns of programs that cannot be found on `search`, the `PATH` of whoever will call them.
+///
+/// # Errors
+///
+/// All problems of the file at once.
+pub fn load_for(path: &Path, search: &OsStr) -> Result<Loaded, Problems> {
+    load_file(path, |base| base.searching(search))
+}
+
+/// The scenario that an agent's file names, whatever else is wrong with the file: so that both can be explained at once.
+#[must_use]
+pub fn scenario_of(path: &Path) -> Option<PathBuf> {
+    let mut unread = Report::new("");
+    let text = holdpoint_yaml::read_file(path, "").ok()?;
+    let root = holdpoint_yaml::parse(&text, KIND, &mut unread)?;
+    let primary = Field::root(&root).follow("/spec/model/primary");
+    let file = primary.text(&mut unread)?.strip_prefix(agent::SCRIPTED)?;
+    let scenario = PathBuf::from(Base::new(folder_of(path))?.resolve(file));
+    scenario.is_file().then_some(scenario)
+}
+
+/// A bare file name has an empty parent, which means the current folder.
+fn folder_of(path: &Path) -> &Path {
+    path.parent()
+        .filter(|parent| !parent.as_os_str().is_empty())
+        .unwrap_or(Path::new("."))
+}
+
+fn load_file(path: &Path, with: impl FnOnce(Base) -> Base) -> Result<Loaded, Problems> {
     let file_name = path.display().to_string();
-    let refuse = |message: &str| Problems::new(vec![Problem::of_file(&file_name, message)]);
-    let mut bytes = Vec::new();
-    // A little more than is allowed, so that an endless file is refused like one that is too long.
-    fs::File::open(path)
-        .and_then(|file| file.take(MAX_BYTES as u64 + 1).read_to_end(&mut bytes))
-        .map_err(|error| refuse(&format!("cannot be read: {error}")))?;
-    let text = String::from_utf8(bytes).map_err(|_| refuse("is not UTF-8 text"))?;
-    // A bare file name has an empty parent, which means the current folder.
-    let parent = path
-        .parent()
-        .filter(|parent| !parent.as_os_str().is_empty());
-    load_str(&text, &file_name, parent.unwrap_or(Path::new(".")))
+    let text = holdpoint_yaml::read_file(path, &file_name)
+        .map_err(|problem| Problems::new(vec![problem]))?;
+    load_text(&text, &file_name, folder_of(path), with)
 }
 
 /// Reads an agent from text, as if it stood in a file called `file_name` in the folder `base_dir`.
@@ -62,6 +88,15 @@ pub fn load(path: &Path) -> Result<Loaded, Problems> {
 ///
 /// All problems of the text at once.
 pub fn load_str(text: &str, file_name: &str, base_dir: &Path) -> Result<Loaded, Problems> {
+    load_text(text, file_name, base_dir, |base| base)
+}
+
+fn load_text(
+    text: &str,
+    file_name: &str,
+    base_dir: &Path,
+    with: impl FnOnce(Base) -> Base,
+) -> Result<Loaded, Problems> {
     let unusable = || {
         let message = format!(
             "its folder `{}` has no absolute Unicode path, so it could not be stored",
@@ -69,9 +104,9 @@ pub fn load_str(text: &str, file_name: &str, base_dir: &Path) -> Result<Loaded, 
         );
         Problems::new(vec![Problem::of_file(file_name, &message)])
     };
-    let base = Base::new(base_dir).ok_or_else(unusable)?;
+    let base = Base::new(base_dir).map(with).ok_or_else(unusable)?;
     let mut report = Report::new(file_name);
-    let root = tree::parse(text, &mut report);
+    let root = holdpoint_yaml::parse(text, KIND, &mut report);
     let definition = root.and_then(|root| agent::read(&root, &base, &mut report));
     let warnings = report.finish()?;
     // INVARIANT: nothing is left out without a problem, which `finish` has returned.

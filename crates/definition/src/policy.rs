@@ -7,13 +7,9 @@ use std::collections::BTreeMap;
 
 use holdpoint_core::{Allowed, DecisionKind, DefaultRule, Gate, Policy};
 
-use crate::{
-    fields::{Field, Fields, either, join},
-    problem::{Report, quoted},
-    spelling::suggest,
-    tool::Tools,
-    tree::{Content, Entry},
-};
+use holdpoint_yaml::{Content, Entry, Field, Fields, Report, either, join, quoted, suggest};
+
+use crate::tool::Tools;
 
 const FORMS: &str = "use true, false or {allowed_decisions: […], description: …}";
 

@@ -6,7 +6,7 @@ use holdpoint_core::Params;
 use jsonschema::{Retrieve, Uri, ValidationError, error::ValidationErrorKind};
 use serde_json::{Value, json};
 
-use crate::{fields::Field, problem::Report};
+use holdpoint_yaml::{Field, Numbers, Report};
 
 /// What a tool takes unless it says so.
 pub(crate) fn unsaid() -> Value {
@@ -17,7 +17,7 @@ pub(crate) fn unsaid() -> Value {
 pub(crate) fn read(field: &Field<'_>, report: &mut Report) -> Option<Value> {
     // Says what is wrong if it is not a map.
     field.entries(report)?;
-    let schema = field.json(report)?;
+    let schema = field.json(Numbers::Exact, report)?;
     if !describes_an_object(&schema) {
         let kind = field.follow("/type");
         kind.problem(

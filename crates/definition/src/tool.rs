@@ -2,11 +2,10 @@
 
 use holdpoint_core::{Effect, Runner, ToolSpec};
 
+use holdpoint_yaml::{Field, Fields, Report, quoted};
+
 use crate::{
     command::{self, Base},
-    duration,
-    fields::{Field, Fields},
-    problem::{Report, quoted},
     schema,
 };
 
@@ -91,11 +90,11 @@ fn read(item: &Field<'_>, base: &Base, report: &mut Report) -> Option<ToolSpec> 
     };
     let timeout = match fields.optional("timeout") {
         None => Some(ToolSpec::DEFAULT_TIMEOUT),
-        Some(field) => duration::read_positive(&field, report),
+        Some(field) => field.positive_duration(report),
     };
     let settle = match fields.optional("settle") {
         None => Some(ToolSpec::DEFAULT_SETTLE),
-        Some(field) => duration::read(&field, report),
+        Some(field) => field.duration(report),
     };
     let help = "name the program that does it, for instance `command: [./refund]`";
     let command = fields

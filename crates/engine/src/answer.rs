@@ -94,7 +94,7 @@ impl Engine {
         let Some(interrupt) = thread.state.interrupts.get(&interrupt) else {
             return Ok(misfits);
         };
-        let Ok(assigned) = interrupt.assign(answer) else {
+        let Ok(assigned) = interrupt.assign(answer, &thread.state) else {
             return Ok(misfits);
         };
         for (ask, decision) in assigned {
@@ -121,7 +121,7 @@ impl Engine {
         let Some(interrupt) = thread.state.interrupts.get(&id) else {
             return Ok(None);
         };
-        let Ok(assigned) = interrupt.assign(answer) else {
+        let Ok(assigned) = interrupt.assign(answer, &thread.state) else {
             return Ok(None);
         };
         let Some(current) = self.current(&thread.key, &thread.state.agent).await? else {

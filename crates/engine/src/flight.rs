@@ -72,10 +72,7 @@ impl Flight {
         let reason = "the code that made the call panicked".to_owned();
         match self {
             Self::Model { frame, attempt } => {
-                let trouble = ModelTrouble::Passing {
-                    error: reason,
-                    retry_after: None,
-                };
+                let trouble = ModelTrouble::Unavailable { error: reason };
                 Command::ModelFailed {
                     frame,
                     attempt,
@@ -154,15 +151,17 @@ pub(crate) async fn call_model(
 
 fn trouble(failure: &Failure) -> ModelTrouble {
     let error = failure.to_string();
-    if let Failure::Rejected { .. } = failure {
-        return ModelTrouble::Lasting { error };
+    match failure {
+        Failure::Timeout => ModelTrouble::TimedOut { error },
+        Failure::RateLimited { retry_after, .. } => ModelTrouble::RateLimited {
+            error,
+            retry_after: *retry_after,
+        },
+        Failure::Rejected { .. } => ModelTrouble::Rejected { error },
+        Failure::Unavailable { .. } => ModelTrouble::Unavailable { error },
+        // What this version does not know may be over by the next attempt.
+        _ => ModelTrouble::Unavailable { error },
     }
-    let retry_after = if let Failure::RateLimited { retry_after, .. } = failure {
-        *retry_after
-    } else {
-        None
-    };
-    ModelTrouble::Passing { error, retry_after }
 }
 
 /// Makes one call, whose *started* record is committed.

@@ -5,7 +5,7 @@
 use holdpoint_core::{
     Action, ActionStatus, Actor, Allowed, Ask, Cause, Digest, Effect, FramePhase, Interrupt,
     InterruptId, InterruptKind, Message, Phase, Role, RunId, RunOutcome, State, Status, Step, Stop,
-    Subject, ThreadId, Timestamp, Transcript, default_description,
+    ThreadId, Timestamp, Transcript, default_description,
 };
 use serde::Serialize;
 use serde_json::Value;
@@ -140,14 +140,11 @@ impl InterruptView {
         let mut review_configs = Vec::with_capacity(interrupt.asks.len());
         for ask in &interrupt.asks {
             let action = state.actions.get(&ask.action_id);
-            let (name, args) = match (&ask.subject, action) {
-                (Subject::Action { .. } | Subject::Effect { .. }, Some(action)) => {
-                    (action.tool.name.clone(), action.params.to_value())
-                }
-                (Subject::Model | Subject::Action { .. } | Subject::Effect { .. }, _) => {
-                    ("model".to_owned(), Value::Object(serde_json::Map::new()))
-                }
-            };
+            let name = state.asked_name(ask).to_owned();
+            let args = action.map_or_else(
+                || Value::Object(serde_json::Map::new()),
+                |action| action.params.to_value(),
+            );
             let description = describe(ask, action);
             let allowed_decisions = ask.allowed.clone();
             review_configs.push(ReviewConfig {
@@ -342,7 +339,7 @@ fn standing(
     let (status, node, policy) = match cause {
         Cause::WriteUnknown => ("manual_reconcile", "reconcile", "manual_reconcile"),
         Cause::HumanApproval => ("interrupted", "approval_wait", "after_human_approval"),
-        Cause::ModelTimeout | Cause::ToolFailure => {
+        Cause::ModelTimeout | Cause::ModelError | Cause::RateLimit | Cause::ToolFailure => {
             ("interrupted", "error_wait", "retry_from_step")
         }
         Cause::ExternalEvent => ("interrupted", "event_wait", "wait_event"),
@@ -351,7 +348,6 @@ fn standing(
         | Cause::Review
         | Cause::Breakpoint
         | Cause::UserPause
-        | Cause::RateLimit
         | Cause::BudgetExhausted
         | Cause::SystemRestart => ("interrupted", "wait", goes_on),
     };

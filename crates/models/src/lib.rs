@@ -12,7 +12,8 @@ mod reference;
 mod scenario;
 mod scripted;
 
+pub use holdpoint_yaml::Problem;
 pub use model::{Delta, Failure, Model, Reply, Request, Usage};
-pub use reference::{NoSuchModel, resolve};
-pub use scenario::{BadScenario, Problem};
+pub use reference::{NoSuchModel, check, resolve};
+pub use scenario::BadScenario;
 pub use scripted::Scripted;

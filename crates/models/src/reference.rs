@@ -2,6 +2,9 @@
 
 use std::{path::Path, sync::Arc};
 
+use holdpoint_core::ToolSpec;
+use holdpoint_yaml::Problem;
+
 use crate::{BadScenario, Model, Scripted};
 
 /// Why a reference leads to no model.
@@ -31,9 +34,22 @@ pub enum NoSuchModel {
 ///
 /// An unknown provider, or a scenario that cannot be played.
 pub fn resolve(reference: &str) -> Result<Arc<dyn Model>, NoSuchModel> {
+    Ok(Arc::new(scripted(reference)?))
+}
+
+/// What is probably not meant about an agent with this model and these tools: calls of tools that it does not have.
+///
+/// # Errors
+///
+/// As [`resolve`].
+pub fn check(reference: &str, tools: &[ToolSpec]) -> Result<Vec<Problem>, NoSuchModel> {
+    Ok(scripted(reference)?.unknown_tools(tools))
+}
+
+fn scripted(reference: &str) -> Result<Scripted, NoSuchModel> {
     match reference.split_once(':') {
         Some(("scripted", path)) if Path::new(path).is_absolute() => {
-            Ok(Arc::new(Scripted::load(Path::new(path))?))
+            Ok(Scripted::load(Path::new(path))?)
         }
         Some(("scripted", _)) => Err(NoSuchModel::RelativePath {
             reference: reference.to_owned(),

@@ -1,12 +1,12 @@
 //! What a scripted model plays: rules, checked and ready to be matched.
 
 mod document;
-mod duration;
 mod template;
 
-use std::{fmt, fs, path::Path, time::Duration};
+use std::{fmt, path::Path, time::Duration};
 
-use holdpoint_core::Message;
+use holdpoint_core::{Message, ToolSpec};
+use holdpoint_yaml::{Position as Place, Problem, Report, suggest};
 
 pub(crate) use template::Template;
 
@@ -22,7 +22,7 @@ pub(crate) struct Scenario {
 /// What is said when.
 #[derive(Debug)]
 pub(crate) struct Rule {
-    pub(crate) line: u64,
+    pub(crate) line: usize,
     when: When,
     pub(crate) speech: Speech,
     pub(crate) calls: Vec<PlannedCall>,
@@ -53,6 +53,9 @@ pub(crate) enum Speech {
 #[derive(Debug)]
 pub(crate) struct PlannedCall {
     pub(crate) tool: String,
+    /// Where the tool is named: in the file, and in its tree.
+    at: Place,
+    path: String,
     pub(crate) arguments: String,
     pub(crate) id: Option<String>,
 }
@@ -67,37 +70,45 @@ struct Fail {
 impl Scenario {
     pub(crate) fn load(path: &Path) -> Result<Self, BadScenario> {
         let file = path.display().to_string();
-        match fs::read_to_string(path) {
-            Ok(text) => Self::parse(&file, &text),
-            Err(error) => {
-                let text = format!("the scenario cannot be read: {error}");
-                Err(BadScenario {
-                    problems: vec![Problem {
-                        file,
-                        place: None,
-                        text,
-                    }],
-                })
-            }
-        }
+        let text = holdpoint_yaml::read_file(path, &file).map_err(|problem| BadScenario {
+            problems: vec![problem],
+        })?;
+        Self::parse(&file, &text)
     }
 
     pub(crate) fn parse(file: &str, text: &str) -> Result<Self, BadScenario> {
-        let mut problems = Problems {
-            file,
-            list: Vec::new(),
-        };
-        let rules = document::read(text, &mut problems);
-        if problems.list.is_empty() {
-            Ok(Self {
+        let mut report = Report::new(file);
+        let root = holdpoint_yaml::parse(text, document::KIND, &mut report);
+        let rules = root.and_then(|root| document::read(&root, &mut report));
+        match (report.finish(), rules) {
+            (Ok(_), Some(rules)) => Ok(Self {
                 file: file.to_owned(),
                 rules,
-            })
-        } else {
-            Err(BadScenario {
-                problems: problems.list,
-            })
+            }),
+            (Err(problems), _) => Err(BadScenario {
+                problems: problems.as_slice().to_vec(),
+            }),
+            // INVARIANT: nothing is left out without a problem, which `finish` has returned.
+            (Ok(_), None) => Err(BadScenario {
+                problems: vec![Problem::of_file(file, "cannot be read")],
+            }),
         }
+    }
+
+    /// The calls of tools that are none of these.
+    pub(crate) fn unknown_tools(&self, tools: &[ToolSpec]) -> Vec<Problem> {
+        let names: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
+        let mut report = Report::new(&self.file);
+        for call in self.rules.iter().flat_map(|rule| &rule.calls) {
+            if !names.contains(&call.tool.as_str()) {
+                let message = format!("the agent has no tool `{}`", call.tool);
+                let otherwise = "the model is told so and goes on; correct it unless that is meant";
+                let help = suggest(&call.tool, &names, otherwise);
+                report.warning(call.at, &call.path, &message, &help);
+            }
+        }
+        // INVARIANT: only warnings were noted.
+        report.finish().unwrap_or_default()
     }
 
     pub(crate) fn rule_at(&self, position: &Position<'_>) -> Option<&Rule> {
@@ -105,7 +116,22 @@ impl Scenario {
     }
 }
 
+impl Default for When {
+    fn default() -> Self {
+        Self {
+            user: None,
+            from: Self::FIRST_TURN,
+            to: Self::LAST_TURN,
+            tool: None,
+            result: None,
+        }
+    }
+}
+
 impl When {
+    const FIRST_TURN: u64 = 1;
+    const LAST_TURN: u64 = u64::MAX;
+
     /// The cheap conditions come first: a loop of many turns is decided by its turn alone.
     fn holds(&self, position: &Position<'_>) -> bool {
         (self.from..=self.to).contains(&position.turn)
@@ -221,52 +247,10 @@ impl fmt::Display for BadScenario {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, problem) in self.problems.iter().enumerate() {
             let separator = if index == 0 { "" } else { "; " };
-            write!(f, "{separator}{problem}")?;
+            write!(f, "{separator}{}", problem.in_one_line())?;
         }
         Ok(())
     }
 }
 
 impl std::error::Error for BadScenario {}
-
-/// One thing that is wrong with a scenario file. Prints as `file:line:column: what, and what would be right`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Problem {
-    file: String,
-    place: Option<(u64, u64)>,
-    text: String,
-}
-
-impl Problem {
-    /// The line, counted from 1, unless it concerns the file as a whole.
-    #[must_use]
-    pub fn line(&self) -> Option<u64> {
-        self.place.map(|(line, _)| line)
-    }
-}
-
-impl fmt::Display for Problem {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { file, place, text } = self;
-        match place {
-            Some((line, column)) => write!(f, "{file}:{line}:{column}: {text}"),
-            None => write!(f, "{file}: {text}"),
-        }
-    }
-}
-
-/// What was found wrong so far.
-struct Problems<'a> {
-    file: &'a str,
-    list: Vec<Problem>,
-}
-
-impl Problems<'_> {
-    fn add(&mut self, place: impl Into<Option<(u64, u64)>>, text: impl Into<String>) {
-        self.list.push(Problem {
-            file: self.file.to_owned(),
-            place: place.into(),
-            text: text.into(),
-        });
-    }
-}

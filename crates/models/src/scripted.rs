@@ -3,10 +3,10 @@
 use std::path::Path;
 
 use async_trait::async_trait;
-use holdpoint_core::{Message, ToolCall};
+use holdpoint_core::{Message, ToolCall, ToolSpec};
 
 use crate::{
-    BadScenario, Delta, Failure, Model, Reply, Request, Usage,
+    BadScenario, Delta, Failure, Model, Problem, Reply, Request, Usage,
     scenario::{Position, Rule, Scenario, Speech},
 };
 
@@ -36,6 +36,14 @@ impl Scripted {
     /// As [`Scripted::load`].
     pub fn parse(file: &str, text: &str) -> Result<Self, BadScenario> {
         Scenario::parse(file, text).map(|scenario| Self { scenario })
+    }
+}
+
+impl Scripted {
+    /// Warns of every call of a tool that is none of these. It may be meant: real models do that.
+    #[must_use]
+    pub fn unknown_tools(&self, tools: &[ToolSpec]) -> Vec<Problem> {
+        self.scenario.unknown_tools(tools)
     }
 }
 

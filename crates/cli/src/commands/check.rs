@@ -5,7 +5,7 @@ use std::path::Path;
 use holdpoint_definition::Problem;
 use serde_json::json;
 
-use crate::{args::Check, exit::Exit, safe_text::line, session::Output, terminal};
+use crate::{agent_file, args::Check, exit::Exit, safe_text::line, session::Output, terminal};
 
 /// Checks definitions.
 pub(crate) fn check(args: &Check) -> Exit {
@@ -24,31 +24,23 @@ struct Found {
     agent: Option<String>,
     problems: Vec<Problem>,
     warnings: Vec<Problem>,
-    model: Option<String>,
 }
 
 impl Found {
     fn of(file: &Path, strict: bool) -> Self {
-        match holdpoint_definition::load(file) {
-            Err(problems) => Self {
+        match agent_file::load(file) {
+            Err(refused) => Self {
                 fits: false,
                 agent: None,
-                problems: problems.as_slice().to_vec(),
+                problems: refused.problems,
                 warnings: Vec::new(),
-                model: None,
             },
-            Ok(loaded) => {
-                let model = holdpoint_models::resolve(&loaded.definition.model)
-                    .err()
-                    .map(|error| error.to_string());
-                Self {
-                    fits: model.is_none() && (!strict || loaded.warnings.is_empty()),
-                    agent: Some(loaded.definition.name),
-                    problems: Vec::new(),
-                    warnings: loaded.warnings,
-                    model,
-                }
-            }
+            Ok(loaded) => Self {
+                fits: !strict || loaded.warnings.is_empty(),
+                agent: Some(loaded.definition.name),
+                problems: Vec::new(),
+                warnings: loaded.warnings,
+            },
         }
     }
 
@@ -60,7 +52,6 @@ impl Found {
                 "agent": self.agent,
                 "problems": self.problems,
                 "warnings": self.warnings,
-                "model_error": self.model,
             }));
             return;
         }
@@ -72,11 +63,7 @@ impl Found {
             .warnings
             .iter()
             .flat_map(|found| explain("warning", found));
-        let model = self
-            .model
-            .iter()
-            .map(|found| format!("error: {}", line(found)));
-        for text in problems.chain(model).chain(warnings) {
+        for text in problems.chain(warnings) {
             terminal::note(&text);
         }
         if self.fits {

@@ -24,7 +24,15 @@ use crate::{
 pub(crate) async fn recover(args: &Store) -> Result<Exit, Failure> {
     let session = Session::open(&args.common, IfMissing::Refuse).await?;
     let looking = "looking whether other processes are still alive";
-    let abandoned = patiently(session.output, looking, session.engine.abandoned()).await?;
+    let abandoned = tokio::select! {
+        // Cancel safe: looking changes nothing.
+        abandoned = patiently(session.output, looking, session.engine.abandoned()) => abandoned?,
+        signal = session.leaving().asked() => {
+            let again = pending::command("recover", &session.store_url);
+            terminal::note(&format!("{signal}: left before anything was begun; go on with: {again}"));
+            return Ok(Exit::Waiting);
+        }
+    };
     if session.output == Output::Plain {
         terminal::note(&match abandoned.len() {
             0 => "nothing was left behind".to_owned(),
@@ -33,15 +41,27 @@ pub(crate) async fn recover(args: &Store) -> Result<Exit, Failure> {
         });
     }
     let mut driving = JoinSet::new();
-    for key in abandoned {
-        driving.spawn(drive(session.engine.clone(), key));
+    for key in &abandoned {
+        driving.spawn(drive(session.engine.clone(), key.clone()));
     }
+    let mut open = abandoned;
     let mut worst = Exit::Done;
     loop {
         let waiting = format!("at work on {}", driving.len());
-        let Some(landed) = patiently(session.output, &waiting, driving.join_next()).await else {
+        let landed = tokio::select! {
+            // Cancel safe: both arms are, and leaving is meant.
+            landed = patiently(session.output, &waiting, driving.join_next()) => landed,
+            signal = session.leaving().asked() => {
+                driving.shutdown().await;
+                return Ok(worse(worst, leave(&session, &open, signal).await?));
+            }
+        };
+        let Some(landed) = landed else {
             return Ok(worst);
         };
+        if let Ok((done, _)) = &landed {
+            open.retain(|key| key != done);
+        }
         let exit = match landed {
             Ok((key, Ok(()))) => print(&session, &key).await,
             Ok((key, Err(error))) => Err(Failure::from(error).about(key.thread)),
@@ -72,6 +92,35 @@ async fn patiently<T>(output: Output, what: &str, work: impl Future<Output = T>)
         }
         patience = screen::AGAIN;
     }
+}
+
+/// Says which threads are left in the middle of their work. A program gets their objects too.
+async fn leave(session: &Session, open: &[ThreadKey], signal: &str) -> Result<Exit, Failure> {
+    const NAMED: usize = 5;
+    let mut worst = Exit::Done;
+    let mut names = Vec::new();
+    for key in open {
+        let (state, view) = session.view(key).await?;
+        if state.status() == Some(Status::Running) {
+            names.push(pending::thread_word(&view));
+        }
+        // One that came to a stop in this very moment is printed like any other.
+        if session.output == Output::Json || state.status() != Some(Status::Running) {
+            print(session, key).await?;
+        }
+        worst = worse(worst, Exit::of(state.status().as_ref()));
+    }
+    if names.is_empty() {
+        return Ok(worst);
+    }
+    let more = names.len().saturating_sub(NAMED);
+    names.truncate(NAMED);
+    let mut left = names.join(", ");
+    if more > 0 {
+        left.push_str(&format!(" and {more} more"));
+    }
+    session.say_goodbye(signal, &left, "recover");
+    Ok(worst)
 }
 
 async fn drive(engine: Engine, key: ThreadKey) -> (ThreadKey, Result<(), Error>) {

@@ -3,12 +3,12 @@
 use std::path::Path;
 
 use holdpoint_core::{Definition, ThreadId, hex};
-use holdpoint_definition::Problems;
 use holdpoint_engine::Error;
 use holdpoint_store::{ThreadKey, Unavailable};
 use serde_json::json;
 
 use crate::{
+    agent_file::{self, Refused},
     args::Run,
     commands::{
         check,
@@ -103,7 +103,7 @@ async fn go_on(
 }
 
 fn load(file: &Path, output: Output) -> Result<Definition, Failure> {
-    let loaded = holdpoint_definition::load(file).map_err(|problems| unusable(file, &problems))?;
+    let loaded = agent_file::load(file).map_err(unusable)?;
     if output == Output::Plain {
         for warning in &loaded.warnings {
             for line in check::explain("warning", warning) {
@@ -114,8 +114,12 @@ fn load(file: &Path, output: Output) -> Result<Definition, Failure> {
     Ok(loaded.definition)
 }
 
-fn unusable(file: &Path, problems: &Problems) -> Failure {
-    let problems = problems.as_slice();
+fn unusable(refused: Refused) -> Failure {
+    let Refused {
+        code,
+        what,
+        problems,
+    } = refused;
     let count = match problems.len() {
         1 => "a problem".to_owned(),
         count => format!("{count} problems"),
@@ -124,12 +128,9 @@ fn unusable(file: &Path, problems: &Problems) -> Failure {
         .iter()
         .flat_map(|problem| check::explain("error", problem))
         .collect();
-    Failure::unusable(
-        "bad_definition",
-        format!("`{}` has {count}", file.display()),
-    )
-    .lines(lines)
-    .details(json!({"problems": problems}))
+    Failure::unusable(code, format!("{what} has {count}"))
+        .lines(lines)
+        .details(json!({"problems": problems}))
 }
 
 /// A name for a session that nobody named.

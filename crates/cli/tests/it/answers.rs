@@ -43,12 +43,12 @@ fn a_bad_answer_changes_nothing_and_the_right_one_works_after() {
         decisions(
             &json!([]),
             "misfit",
-            "asks about 2 actions, the answer has 0 decisions",
+            "asks about 2 actions (1. `write_file`, 2. `delete_file`), the answer has 0 decisions",
         ),
         decisions(
             &json!([approve]),
             "misfit",
-            "asks about 2 actions, the answer has 1 decision",
+            "asks about 2 actions (1. `write_file`, 2. `delete_file`), the answer has 1 decision",
         ),
         decisions(
             &json!([approve, approve, approve]),
@@ -59,14 +59,14 @@ fn a_bad_answer_changes_nothing_and_the_right_one_works_after() {
             &json!([{"type": "respond", "message": "x"}, approve]),
             "misfit",
             format!(
-                "decision 1: `respond` is not allowed for {}; allowed: approve, reject",
+                "action 1, `write_file` ({}): `respond` is not allowed; allowed: approve, reject",
                 ids[0]
             ),
         ),
         decisions(
             &json!([{"type": "committed"}, approve]),
             "misfit",
-            "decision 1: `committed` is not allowed",
+            "`committed` is not allowed",
         ),
         decisions(
             &json!([{"type": "approve", "action_id": ids[0]}, {"type": "approve", "action_id": nobody}]),
@@ -76,7 +76,10 @@ fn a_bad_answer_changes_nothing_and_the_right_one_works_after() {
         decisions(
             &json!([{"type": "approve", "action_id": ids[0]}, {"type": "reject", "action_id": ids[0]}]),
             "misfit",
-            format!("decision 2: `{}` is decided twice", ids[0]),
+            format!(
+                "decision 2: action 1, `write_file` ({}) is decided twice",
+                ids[0]
+            ),
         ),
         decisions(
             &json!([{"type": "approve", "action_id": ids[0]}, approve]),
@@ -241,4 +244,74 @@ fn a_question_about_a_tool_that_changed_is_asked_again_with_the_difference() {
     assert_eq!(world.effects(), 0);
     world.json(0, &["resume", "a", "--interrupt", &new, "--approve"]);
     assert_eq!(world.effects(), 1);
+}
+
+#[test]
+fn a_misfit_tells_a_program_what_would_fit() {
+    let world = World::new();
+    let stopped = world.json(3, &[&TWO[..], &["--thread", "a"]].concat());
+    let ids = asked(&stopped);
+    let nobody = "act_00000000000000000000000000000000";
+    let configs = &stopped["__interrupt__"][0]["value"]["review_configs"];
+    let allowed = |at: usize| configs[at]["allowed_decisions"].clone();
+    let action = |at: usize, tool: &str| {
+        json!({
+            "position": at + 1,
+            "action_id": ids[at],
+            "tool": tool,
+            "allowed_decisions": allowed(at),
+        })
+    };
+    let (write, delete) = (action(0, "write_file"), action(1, "delete_file"));
+    let with = |object: &Value, more: Value| {
+        let mut object = object.clone();
+        let fields = object.as_object_mut().unwrap();
+        fields.extend(more.as_object().unwrap().clone());
+        object
+    };
+    let approve = json!({"type": "approve"});
+    let cases = [
+        (
+            json!([approve]),
+            json!({"reason": "count", "expected": 2, "given": 1, "actions": [write, delete]}),
+        ),
+        (
+            json!([approve, {"type": "respond", "message": "x"}]),
+            with(
+                &delete,
+                json!({"reason": "not_allowed", "decision": "respond"}),
+            ),
+        ),
+        (
+            json!([{"type": "approve", "action_id": ids[0]}, {"type": "approve", "action_id": nobody}]),
+            json!({
+                "reason": "not_asked",
+                "number": 2,
+                "action_id": nobody,
+                "actions": [write, delete],
+            }),
+        ),
+        (
+            json!([{"type": "approve", "action_id": ids[0]}, {"type": "reject", "action_id": ids[0]}]),
+            with(&write, json!({"reason": "twice", "number": 2})),
+        ),
+        (
+            json!([approve, {"type": "edit", "edited_action": {"name": "rm", "args": {}}}]),
+            with(&delete, json!({"reason": "other_tool", "named": "rm"})),
+        ),
+    ];
+    for (decisions, details) in cases {
+        let refused = world.json(4, &["resume", "a", "--decisions", &decisions.to_string()]);
+        assert_eq!(refused["code"], "misfit");
+        assert_eq!(refused["details"], details, "{decisions}");
+    }
+    let edit = json!([approve, {"type": "edit", "edited_action": {"name": "delete_file", "args": {"file": "x"}}}]);
+    let refused = world.json(4, &["resume", "a", "--decisions", &edit.to_string()]);
+    let details = &refused["details"];
+    assert_eq!(details["reason"], "arguments");
+    assert_eq!(details["tool"], "delete_file");
+    assert!(
+        details["problem"].as_str().unwrap().contains("path"),
+        "{details}"
+    );
 }

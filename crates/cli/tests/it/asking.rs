@@ -157,7 +157,7 @@ fn leaving_while_it_runs_leaves_it_to_be_gone_on_with() {
     session.expect("started act").unwrap();
     session.send("\u{3}").unwrap();
     let text = ends(session, 3);
-    assert!(text.contains("holdpoint recover"), "{text}");
+    assert!(text.contains("holdpoint resume worker/a"), "{text}");
     let done = world.json(0, &["recover"]);
     assert_eq!(done["output"], "Done.");
     assert_eq!(world.effects(), 1);

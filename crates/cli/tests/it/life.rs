@@ -364,6 +364,22 @@ fn a_run_that_fails_says_why_and_ends_with_1() {
 }
 
 #[test]
+fn a_model_that_refuses_did_not_time_out() {
+    let world = World::new();
+    for (with, cause) in [("rejected", "model_error"), ("timeout", "model_timeout")] {
+        let rules = format!("  - fail: {{with: {with}}}\n");
+        let file = world.agent(with, "false", &rules);
+        let stopped = world.json(3, &["run", &file, "--input", "x", "--thread", with]);
+        assert_eq!(stopped["cause"], cause);
+        let shown = world.json(3, &["show", with]);
+        assert_eq!(shown["checkpoint"]["cause"], cause);
+        assert_eq!(shown["checkpoint"]["resume_policy"], "retry_from_step");
+        let failed = world.json(1, &["resume", with, "--reject"]);
+        assert_eq!(failed["cause"], "model_unavailable");
+    }
+}
+
+#[test]
 fn a_store_that_forgets_takes_only_agents_that_never_ask() {
     let world = World::new();
     let refused = world.json(2, &[&REFUND[..], &["--store", "memory:"]].concat());

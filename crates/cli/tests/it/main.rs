@@ -5,6 +5,7 @@
 mod answers;
 mod asking;
 mod hostile;
+mod leaving;
 mod life;
 mod naming;
 mod screens;

@@ -248,9 +248,143 @@ fn every_problem_of_every_file_is_told_at_once() {
     world.hold(&["check", &bad]).ends(0);
     world.hold(&["check", "--strict", &bad]).ends(2);
     world.hold(&["check", "--strict", &good]).ends(0);
-    world.write("good/scenario.yaml", "nonsense");
-    let files = world.hold(&["check", &good, "--json"]).ends(2).lines();
-    assert!(files[0]["model_error"].is_string(), "{files:?}");
+}
+
+const BROKEN: &str = "apiVersion: holdpoint/v1
+kind: Scenario
+rules:
+  - sya: One.
+  - {say: Two., delay: 5}
+  - {}
+";
+
+/// The lines in files of this name that problems are about.
+fn lines_of<'a>(problems: &'a Value, file: &str) -> Vec<(u64, &'a str)> {
+    let problems = problems.as_array().unwrap().iter();
+    problems
+        .filter(|problem| problem["file"].as_str().unwrap().ends_with(file))
+        .map(|problem| {
+            let line = problem["line"].as_u64().unwrap();
+            (line, problem["message"].as_str().unwrap())
+        })
+        .collect()
+}
+
+#[test]
+fn every_problem_of_a_scenario_is_told_at_once_and_beside_those_of_the_agent() {
+    let world = World::new();
+    let file = world.agent("bad", "true", "");
+    world.write("bad/scenario.yaml", BROKEN);
+    let in_scenario = [
+        (4, "unknown key `sya`"),
+        (5, "`5` has no unit"),
+        (6, "the rule does nothing"),
+    ];
+    let found = world.json(2, &["check", &file]);
+    assert_eq!(found["ok"], false);
+    assert_eq!(
+        lines_of(&found["problems"], "/bad/scenario.yaml"),
+        in_scenario
+    );
+    let plain = world.hold(&["check", &file]).ends(2);
+    assert_eq!(plain.stdout, "");
+    for line in 4..=6 {
+        assert!(
+            plain
+                .stderr
+                .contains(&format!("/bad/scenario.yaml:{line}:")),
+            "{plain:?}"
+        );
+    }
+    assert!(plain.stderr.contains("help: did you mean `say`?"));
+
+    let text = fs::read_to_string(world.path().join(&file)).unwrap();
+    world.write(&file, &text.replace("effect: idempotent", "effect: often"));
+    let found = world.json(2, &["check", &file]);
+    let problems = &found["problems"];
+    assert_eq!(
+        lines_of(problems, "bad/agent.yaml"),
+        [(8, "`often` is not an effect")]
+    );
+    assert_eq!(lines_of(problems, "/bad/scenario.yaml"), in_scenario);
+}
+
+#[test]
+fn a_scenario_that_cannot_be_played_is_refused_before_a_store_is_made() {
+    let world = World::new();
+    let before = || {
+        let mut names: Vec<_> = fs::read_dir(world.path())
+            .unwrap()
+            .map(|file| file.unwrap().file_name())
+            .collect();
+        names.sort();
+        names
+    };
+    let file = world.agent("bad", "true", "");
+    world.write("bad/scenario.yaml", BROKEN);
+    let names = before();
+    let run = ["run", &file, "--input", "x", "--thread", "a"];
+    let refused = world.json(2, &run);
+    assert_eq!(refused["code"], "model_unusable");
+    let told = lines_of(&refused["details"]["problems"], "/bad/scenario.yaml").len();
+    assert_eq!(told, 3);
+    let plain = world.hold(&run).ends(2);
+    assert_eq!(plain.stderr.matches("error: ").count(), 3, "{plain:?}");
+    fs::remove_file(world.path().join("bad/scenario.yaml")).unwrap();
+    assert_eq!(world.json(2, &run)["code"], "bad_definition");
+    world.json(2, &["run", &file, "--thread", "a"]);
+    assert_eq!(before(), names);
+}
+
+#[test]
+fn what_will_probably_fail_is_a_warning_that_strict_refuses() {
+    let world = World::new();
+    let rules = "  - when: {turn: 1}\n    call: [{tool: acct}, {tool: act}]\n  - say: Over.\n";
+    let file = world.agent("odd", "true", rules);
+    let text = fs::read_to_string(world.path().join(&file)).unwrap();
+    let command = "[holdpoint-example-ledger, pay-once]";
+    assert!(text.contains(command));
+    world.write("odd/idle.sh", "#!/bin/sh\n");
+    let no_tool = "the agent has no tool `acct`".to_owned();
+    let missing = world.path().join("odd/./gone.sh").display().to_string();
+    let missing = missing.replace("/./", "/");
+    let idle = missing.replace("gone", "idle");
+    let cases = [
+        (command, vec![no_tool.clone()]),
+        (
+            "[no-such-program-anywhere]",
+            vec![
+                "there is no program `no-such-program-anywhere` on PATH".to_owned(),
+                no_tool.clone(),
+            ],
+        ),
+        (
+            "[./gone.sh]",
+            vec![format!("there is no program `{missing}`"), no_tool.clone()],
+        ),
+        (
+            "[./idle.sh]",
+            vec![format!("`{idle}` cannot be executed"), no_tool],
+        ),
+    ];
+    for (program, expected) in cases {
+        world.write(&file, &text.replace(command, program));
+        let found = world.json(0, &["check", &file]);
+        let warnings = found["warnings"].as_array().unwrap().iter();
+        let told: Vec<&str> = warnings
+            .map(|warning| {
+                assert!(warning["line"].as_u64().unwrap() > 0 && warning["help"].is_string());
+                warning["message"].as_str().unwrap()
+            })
+            .collect();
+        assert_eq!(told, expected, "{program}");
+        world.hold(&["check", "--strict", &file]).ends(2);
+    }
+    let scenario = world.path().join("odd/scenario.yaml");
+    let played = fs::read_to_string(&scenario).unwrap();
+    fs::write(&scenario, played.replace("acct", "act")).unwrap();
+    world.write(&file, &text);
+    world.hold(&["check", "--strict", &file]).ends(0);
 }
 
 #[test]

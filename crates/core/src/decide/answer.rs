@@ -2,8 +2,9 @@
 
 use super::{Draft, MAX_REJECTIONS, effect, run};
 use crate::{
-    ActionId, Answer, Ask, Decided, Decision, DecisionKind, Digest, Event, FramePath, FramePhase,
-    Interrupt, InterruptId, InterruptKind, Misfit, PrincipalKind, Refusal, State, Stop, Subject,
+    ActionId, Answer, Ask, Asked, Decided, Decision, DecisionKind, Digest, Event, FramePath,
+    FramePhase, Interrupt, InterruptId, InterruptKind, Misfit, PrincipalKind, Refusal, State, Stop,
+    Subject,
 };
 
 pub(super) fn answer(
@@ -27,7 +28,7 @@ pub(super) fn answer(
     if by.kind == PrincipalKind::Agent {
         return Err(Refusal::Forbidden { by: by.to_string() });
     }
-    let assigned = interrupt.assign(answer)?;
+    let assigned = interrupt.assign(answer, state)?;
     let mut decisions = Vec::with_capacity(assigned.len());
     for (at, (ask, decision)) in assigned.into_iter().enumerate() {
         let params_hash = fit(state, at, ask, &decision, misfits)?;
@@ -103,26 +104,21 @@ fn fit(
     let Decision::Edit { edited_action } = decision else {
         return Ok(Some(*params_hash));
     };
+    let asked = || Asked::new(state, at, ask);
     let Some(action) = state.actions.get(&ask.action_id) else {
-        return Err(Misfit(format!(
-            "decision {}: `{}` is not open",
-            at + 1,
-            ask.action_id
-        )));
+        return Err(Misfit::NotOpen { action: asked() });
     };
     if edited_action.name != action.tool.name {
-        return Err(Misfit(format!(
-            "decision {}: an edit may not change the tool from `{}` to `{}`; keep the name, or reject the call",
-            at + 1,
-            action.tool.name,
-            edited_action.name
-        )));
+        return Err(Misfit::OtherTool {
+            action: asked(),
+            named: edited_action.name.clone(),
+        });
     }
     if let Some((_, misfit)) = misfits.iter().find(|(id, _)| *id == ask.action_id) {
-        return Err(Misfit(format!(
-            "decision {}: `edited_action.args`: {misfit}",
-            at + 1
-        )));
+        return Err(Misfit::Arguments {
+            action: asked(),
+            problem: misfit.clone(),
+        });
     }
     Ok(Some(
         edited_action

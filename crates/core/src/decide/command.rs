@@ -139,18 +139,28 @@ pub struct Judged {
     pub verdict: Verdict,
 }
 
-/// How a model call failed.
+/// How a model call failed. All but a rejection may work later.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ModelTrouble {
-    /// It may work later: after this time, if the provider named one.
-    Passing {
+    /// It did not answer in time.
+    TimedOut {
         /// What was seen.
         error: String,
-        /// How long the provider wants to be left alone.
+    },
+    /// It was asked too often.
+    RateLimited {
+        /// What was seen.
+        error: String,
+        /// How long the provider wants to be left alone, if it said so.
         retry_after: Option<Span>,
     },
-    /// Trying again would not help.
-    Lasting {
+    /// It could not be reached, or broke off.
+    Unavailable {
+        /// What was seen.
+        error: String,
+    },
+    /// It will not answer this, however often it is asked.
+    Rejected {
         /// What was seen.
         error: String,
     },

@@ -204,47 +204,62 @@ pub(super) fn failed(
     trouble: &ModelTrouble,
 ) -> Result<(), Refusal> {
     expect_attempt(draft, frame, attempt)?;
-    match trouble {
-        ModelTrouble::Passing { error, retry_after } => {
-            let earliest = retry_after.map_or(draft.now, |span| draft.now + span);
-            retry_or_ask(
-                draft,
-                frame,
-                attempt,
-                error,
-                Seen::ByItsDriver,
-                Some(earliest),
-            );
+    let now = draft.now;
+    let (error, cause, retry) = match trouble {
+        ModelTrouble::TimedOut { error } => (error, Cause::ModelTimeout, Some(now)),
+        ModelTrouble::RateLimited { error, retry_after } => {
+            let earliest = retry_after.map_or(now, |span| now + span);
+            (error, Cause::RateLimit, Some(earliest))
         }
-        ModelTrouble::Lasting { error } => {
-            retry_or_ask(draft, frame, attempt, error, Seen::ByItsDriver, None)
-        }
-    }
+        ModelTrouble::Unavailable { error } => (error, Cause::ModelError, Some(now)),
+        ModelTrouble::Rejected { error } => (error, Cause::ModelError, None),
+    };
+    let seen = Seen::ByItsDriver;
+    retry_or_ask(
+        draft,
+        frame,
+        attempt,
+        Trouble {
+            error,
+            cause,
+            seen,
+            retry,
+        },
+    );
     Ok(())
 }
 
 pub(super) fn lost(draft: &mut Draft<'_>, frame: &FramePath, attempt: u32) -> Result<(), Refusal> {
     expect_attempt(draft, frame, attempt)?;
     let error = "the process that called the model died before it answered";
-    retry_or_ask(
-        draft,
-        frame,
-        attempt,
+    let trouble = Trouble {
         error,
-        Seen::ByAnother,
-        Some(draft.now),
-    );
+        cause: Cause::ModelError,
+        seen: Seen::ByAnother,
+        retry: Some(draft.now),
+    };
+    retry_or_ask(draft, frame, attempt, trouble);
     Ok(())
 }
 
-fn retry_or_ask(
-    draft: &mut Draft<'_>,
-    frame: &FramePath,
-    attempt: u32,
-    error: &str,
+/// Why there is no answer, and what that means for the turn.
+#[derive(Clone, Copy)]
+struct Trouble<'a> {
+    error: &'a str,
+    /// Why the run waits, once nothing is left to be tried.
+    cause: Cause,
     seen: Seen,
+    /// The earliest time at which another try could help; `None` if none would.
     retry: Option<Timestamp>,
-) {
+}
+
+fn retry_or_ask(draft: &mut Draft<'_>, frame: &FramePath, attempt: u32, trouble: Trouble<'_>) {
+    let Trouble {
+        error,
+        cause,
+        seen,
+        retry,
+    } = trouble;
     let error = clip(error);
     let failure = |then| Event::ModelFailed {
         frame: frame.clone(),
@@ -278,12 +293,11 @@ fn retry_or_ask(
         description: Some(description),
     };
     let id = draft.context.seed.interrupt_id();
-    let (kind, cause) = (InterruptKind::Error, Cause::ModelTimeout);
     raise(
         draft,
         Question {
             id,
-            kind,
+            kind: InterruptKind::Error,
             cause,
             frame: frame.clone(),
             asks: vec![ask],

@@ -233,6 +233,7 @@ fn every_cause() -> Vec<Cause> {
         Cause::BudgetExhausted,
         Cause::ExternalEvent,
         Cause::ModelTimeout,
+        Cause::ModelError,
         Cause::WriteUnknown,
         Cause::RequirementChange,
         Cause::SystemRestart,

@@ -86,7 +86,7 @@ fn a_long_error_from_outside_is_clipped_before_it_reaches_the_head() {
     thread.drive(holdpoint_core::Command::ModelFailed {
         frame: holdpoint_core::FramePath::root(),
         attempt: 1,
-        trouble: holdpoint_core::ModelTrouble::Lasting {
+        trouble: holdpoint_core::ModelTrouble::Rejected {
             error: error.clone(),
         },
     });

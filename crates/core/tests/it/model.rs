@@ -161,7 +161,7 @@ impl Life {
                 1 => Command::ModelFailed {
                     frame: root(),
                     attempt,
-                    trouble: ModelTrouble::Passing {
+                    trouble: ModelTrouble::RateLimited {
                         error: "503".to_owned(),
                         retry_after: Some(Span::from_secs(1)),
                     },
@@ -169,7 +169,7 @@ impl Life {
                 2 => Command::ModelFailed {
                     frame: root(),
                     attempt,
-                    trouble: ModelTrouble::Lasting {
+                    trouble: ModelTrouble::Rejected {
                         error: "401".to_owned(),
                     },
                 },

@@ -3,6 +3,7 @@
 use std::{
     collections::BTreeMap,
     fs,
+    os::unix::fs::PermissionsExt as _,
     path::{Path, PathBuf},
 };
 
@@ -10,7 +11,7 @@ use holdpoint_core::{
     Allowed, DecisionKind, DefaultRule, Definition, Effect, FORMAT, Gate, InterruptMode, Limits,
     Policy, Runner, Span, ToolSpec,
 };
-use holdpoint_definition::load;
+use holdpoint_definition::{load, load_for};
 use serde_json::json;
 
 use crate::{AGENT, folder, read};
@@ -27,7 +28,9 @@ fn words(words: &[&str]) -> Vec<String> {
 fn a_full_file_becomes_a_whole_definition() {
     let dir = folder();
     fs::create_dir(dir.path().join("bin")).unwrap();
-    fs::write(dir.path().join("bin/refund"), "").unwrap();
+    let program = dir.path().join("bin/refund");
+    fs::write(&program, "").unwrap();
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
     let file = dir.path().join("agent.yaml");
     fs::write(
         &file,
@@ -271,6 +274,35 @@ fn a_write_without_a_lookup_and_a_missing_program_are_warnings_and_strict_refuse
         loaded.strict().unwrap_err().to_string(),
         expected.join("\n")
     );
+}
+
+#[test]
+fn a_program_that_nobody_can_start_is_a_warning() {
+    let dir = folder();
+    let file = dir.path().join("agent.yaml");
+    fs::write(&file, AGENT.replace("[rm]", "[./idle]")).unwrap();
+    fs::write(dir.path().join("idle"), "").unwrap();
+    let told = |search: &str| -> Vec<String> {
+        let loaded = load_for(&file, search.as_ref()).unwrap();
+        let warnings = loaded.warnings.into_iter();
+        warnings.map(|warning| warning.message).collect()
+    };
+    let idle = || format!("`{}/idle` cannot be executed", dir.path().display());
+    let none = |name: &str| format!("there is no program `{name}` on PATH");
+    assert_eq!(told("/usr/bin:/bin"), [idle()]);
+    assert_eq!(told("/nowhere"), [none("cat"), idle(), none("ls")]);
+    // A relative entry is seen from the folder in which programs run, and a file that cannot be executed is none.
+    for (mode, expected) in [
+        (0o644, vec![none("cat"), idle(), none("ls")]),
+        (0o755, vec![idle(), none("ls")]),
+    ] {
+        fs::write(dir.path().join("cat"), "").unwrap();
+        fs::set_permissions(dir.path().join("cat"), fs::Permissions::from_mode(mode)).unwrap();
+        assert_eq!(told("."), expected);
+    }
+    // Where nothing is known of the place it will run in, nothing is said of names.
+    let unknown: Vec<_> = load(&file).unwrap().warnings;
+    assert_eq!(unknown.len(), 1);
 }
 
 #[test]

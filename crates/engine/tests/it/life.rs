@@ -377,7 +377,10 @@ async fn a_model_that_fails_is_tried_three_times_and_then_a_person_is_asked() {
                 reason: "busy".to_owned(),
             }),
             (1, _) => says("third time"),
-            _ => Err(Failure::Timeout),
+            (3, _) => Err(Failure::Timeout),
+            _ => Err(Failure::Rejected {
+                reason: "not that".to_owned(),
+            }),
         },
         &[],
     );
@@ -401,6 +404,11 @@ async fn a_model_that_fails_is_tried_three_times_and_then_a_person_is_asked() {
     assert_eq!(
         (view.status, view.cause.as_deref()),
         ("failed", Some("model_unavailable"))
+    );
+    let view = run(&engine, &agent, "s").await;
+    assert_eq!(
+        (view.status, view.cause.as_deref()),
+        ("waiting", Some("model_error"))
     );
 }
 

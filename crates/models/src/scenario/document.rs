@@ -1,95 +1,225 @@
 //! A scenario file as it is written, and what must be true of it.
+//!
+//! Whatever is wrong is reported and reading goes on, so that all problems are told at once.
 
-use std::{borrow::Cow, fmt, time::Duration};
+use std::time::Duration;
 
 use holdpoint_core::Span;
-use serde::{
-    Deserialize, Deserializer,
-    de::{self, MapAccess, Visitor, value::MapAccessDeserializer},
-};
-use serde_json::Value;
-use serde_saphyr::{Localizer, Location, Spanned, UserMessageFormatter};
+use holdpoint_yaml::{Content, Field, Fields, Node, Numbers, Report};
 
-use super::{Fail, PlannedCall, Problems, Rule, Speech, Template, When, duration};
+use super::{Fail, PlannedCall, Rule, Speech, Template, When};
 use crate::Failure;
 
 const API_VERSION: &str = "holdpoint/v1";
-const KIND: &str = "Scenario";
+pub(super) const KIND: &str = "Scenario";
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Document {
-    #[serde(rename = "apiVersion")]
-    api_version: Spanned<String>,
-    kind: Spanned<String>,
-    rules: Spanned<Vec<Spanned<WrittenRule>>>,
+/// The rules. `None` only if a problem was reported.
+pub(super) fn read(root: &Node, report: &mut Report) -> Option<Vec<Rule>> {
+    let fields = Fields::open(&Field::root(root), &["apiVersion", "kind", "rules"], report)?;
+    fields.expect_word("apiVersion", API_VERSION, report);
+    fields.expect_word("kind", KIND, report);
+    let help = "write at least one rule, such as `- say: hello`";
+    let rules = fields.required("rules", help, report)?;
+    let items = rules.items(help, report)?;
+    if items.is_empty() {
+        rules.problem("there are no rules", help, report);
+    }
+    let read: Vec<_> = items.iter().map(|item| read_rule(item, report)).collect();
+    read.into_iter().collect()
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct WrittenRule {
-    #[serde(default)]
-    when: WrittenWhen,
-    say: Option<String>,
-    chunks: Option<Vec<String>>,
-    call: Option<Vec<Spanned<WrittenCall>>>,
-    delay: Option<Spanned<String>>,
-    pace: Option<Spanned<String>>,
-    fail: Option<Spanned<WrittenFail>>,
+fn read_rule(item: &Field<'_>, report: &mut Report) -> Option<Rule> {
+    let keys = ["when", "say", "chunks", "call", "delay", "pace", "fail"];
+    let fields = Fields::open(item, &keys, report)?;
+    check_sense(item, &fields, report);
+    let when = match fields.optional("when") {
+        None => Some(When::default()),
+        Some(field) => read_when(&field, report),
+    };
+    let speech = read_speech(&fields, report);
+    let calls = match fields.optional("call") {
+        None => Some(Vec::new()),
+        Some(field) => read_calls(&field, report),
+    };
+    let time = |key: &str, report: &mut Report| match fields.optional(key) {
+        None => Some(Duration::ZERO),
+        Some(field) => field.duration(report).map(Duration::from),
+    };
+    let delay = time("delay", report);
+    let pace = time("pace", report);
+    let fail = match fields.optional("fail") {
+        None => Some(None),
+        Some(field) => read_fail(&field, report).map(Some),
+    };
+    Some(Rule {
+        line: item.node.at.line,
+        when: when?,
+        speech: speech?,
+        calls: calls?,
+        delay: delay?,
+        pace: pace?,
+        fail: fail?,
+    })
 }
 
-#[derive(Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct WrittenWhen {
-    user: Option<String>,
-    turn: Option<Spanned<Turns>>,
-    tool: Option<String>,
-    result: Option<String>,
+/// What does not go together, whatever the single values are.
+fn check_sense(item: &Field<'_>, fields: &Fields<'_>, report: &mut Report) {
+    let has = |key: &str| fields.optional(key).is_some();
+    let speaks = has("say") || has("chunks");
+    let answers = speaks || has("call");
+    if has("say") && has("chunks") {
+        let message = "`say` and `chunks` are two ways to say one text";
+        item.problem(message, "keep one of them", report);
+    }
+    // A key that is not known may have been meant to be the answer.
+    if !answers && !has("fail") && !fields.has_unknown() {
+        let help = "add `say`, `chunks`, `call` or `fail`";
+        item.problem("the rule does nothing", help, report);
+    }
+    if let Some(pace) = fields.optional("pace")
+        && !speaks
+        && !fields.has_unknown()
+    {
+        let message = "`pace` is the time between chunks, and there are none";
+        pace.problem(message, "remove it, or add `say` or `chunks`", report);
+    }
+    if let Some(fail) = fields.optional("fail") {
+        let is_limited = fail.follow("/times").path != fail.path;
+        if !is_limited && answers {
+            let message = "this fails at every attempt, so the rest of the rule is never used";
+            fail.problem(message, "add `times`", report);
+        }
+        if is_limited && !answers && !fields.has_unknown() {
+            let message = "after these failures the rule has no answer";
+            fail.problem(message, "add `say`, `chunks` or `call`", report);
+        }
+    }
+}
+
+fn read_when(field: &Field<'_>, report: &mut Report) -> Option<When> {
+    let fields = Fields::open(field, &["user", "turn", "tool", "result"], report)?;
+    let text = |key: &str, report: &mut Report| match fields.optional(key) {
+        None => Some(None),
+        Some(field) => field.text(report).map(|text| Some(text.to_owned())),
+    };
+    let user = text("user", report);
+    let turns = match fields.optional("turn") {
+        None => Some((When::FIRST_TURN, When::LAST_TURN)),
+        Some(field) => read_turns(&field, report),
+    };
+    let tool = text("tool", report);
+    let result = text("result", report);
+    let (from, to) = turns?;
+    Some(When {
+        user: user?,
+        from,
+        to,
+        tool: tool?,
+        result: result?,
+    })
 }
 
 /// One turn, or a range of them.
-struct Turns {
-    from: u64,
-    to: u64,
+fn read_turns(field: &Field<'_>, report: &mut Report) -> Option<(u64, u64)> {
+    match &field.node.content {
+        Content::Number(_) => field
+            .count(report)
+            .map(|turn| (u64::from(turn), u64::from(turn))),
+        Content::Map(_) => {
+            let fields = Fields::open(field, &["from", "to"], report)?;
+            let end = |key: &str, unsaid: u64, report: &mut Report| match fields.optional(key) {
+                None => Some(unsaid),
+                Some(field) => field.count(report).map(u64::from),
+            };
+            let from = end("from", When::FIRST_TURN, report);
+            let to = end("to", When::LAST_TURN, report);
+            let (from, to) = (from?, to?);
+            if from > to {
+                let help = "`from` is not after `to`";
+                field.problem("no turn is meant by this", help, report);
+                return None;
+            }
+            Some((from, to))
+        }
+        Content::Null | Content::Bool(_) | Content::Text(_) | Content::List(_) => {
+            let message = format!("must be a turn, not {}", field.node.describe());
+            let help = "write a number such as `1`, or a range such as `{from: 1, to: 5}`";
+            field.problem(&message, help, report);
+            None
+        }
+    }
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct TurnRange {
-    #[serde(default = "first_turn")]
-    from: u64,
-    #[serde(default = "last_turn")]
-    to: u64,
+fn read_speech(fields: &Fields<'_>, report: &mut Report) -> Option<Speech> {
+    if let Some(say) = fields.optional("say") {
+        return speakable(&say, report).map(Speech::Say);
+    }
+    let Some(chunks) = fields.optional("chunks") else {
+        return Some(Speech::Nothing);
+    };
+    let items = chunks.items("list the texts, for instance [\"one \", \"two\"]", report)?;
+    let texts: Vec<_> = items.iter().map(|item| speakable(item, report)).collect();
+    texts.into_iter().collect::<Option<_>>().map(Speech::Chunks)
 }
 
-fn first_turn() -> u64 {
-    1
+fn speakable(field: &Field<'_>, report: &mut Report) -> Option<Template> {
+    // `{result}` without quotes is a map to YAML.
+    if let Content::Map(_) | Content::List(_) = &field.node.content {
+        let message = format!("must be text, not {}", field.node.describe());
+        let help = "put it in quotes if it begins with a brace or a bracket";
+        field.problem(&message, help, report);
+        return None;
+    }
+    field.text(report).map(Template::new)
 }
 
-fn last_turn() -> u64 {
-    u64::MAX
+fn read_calls(field: &Field<'_>, report: &mut Report) -> Option<Vec<PlannedCall>> {
+    let items = field.items("begin every call with `- tool: …`", report)?;
+    let calls: Vec<_> = items.iter().map(|item| read_call(item, report)).collect();
+    calls.into_iter().collect()
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct WrittenCall {
-    tool: String,
-    args: Option<Value>,
-    raw: Option<String>,
-    id: Option<String>,
+fn read_call(item: &Field<'_>, report: &mut Report) -> Option<PlannedCall> {
+    let fields = Fields::open(item, &["tool", "args", "raw", "id"], report)?;
+    let tool = fields
+        .required("tool", "say which tool is called", report)
+        .and_then(|field| Some((field.clone(), field.some_text(report)?)));
+    let arguments = match (fields.optional("args"), fields.optional("raw")) {
+        (Some(_), Some(raw)) => {
+            let message = "`args` and `raw` are two ways to give the arguments";
+            raw.problem(message, "keep one of them", report);
+            None
+        }
+        (None, Some(raw)) => raw.text(report).map(str::to_owned),
+        (Some(args), None) => read_args(&args, report),
+        (None, None) => Some("{}".to_owned()),
+    };
+    let id = match fields.optional("id") {
+        None => Some(None),
+        Some(field) => field.some_text(report).map(|id| Some(id.to_owned())),
+    };
+    let (field, tool) = tool?;
+    Some(PlannedCall {
+        tool: tool.to_owned(),
+        at: field.node.at,
+        path: field.path,
+        arguments: arguments?,
+        id: id?,
+    })
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct WrittenFail {
-    with: FailureKind,
-    times: Option<u32>,
-    reason: Option<String>,
-    retry_after: Option<Spanned<String>>,
+fn read_args(args: &Field<'_>, report: &mut Report) -> Option<String> {
+    let Content::Map(_) = &args.node.content else {
+        let message = format!("must be a map, not {}", args.node.describe());
+        args.problem(&message, "to send something else write it as `raw`", report);
+        return None;
+    };
+    // What a model may not send is for whoever reads it to find out.
+    let value = args.json(Numbers::Near, report)?;
+    Some(value.to_string())
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, PartialEq, Eq)]
 enum FailureKind {
     Timeout,
     Unavailable,
@@ -97,288 +227,59 @@ enum FailureKind {
     Rejected,
 }
 
-/// The rules; only to be used if no problem was added.
-pub(super) fn read(text: &str, problems: &mut Problems<'_>) -> Vec<Rule> {
-    // A scenario is a page or two; whoever writes more is playing with the parser.
-    let options = serde_saphyr::options! {
-        budget: serde_saphyr::budget! {
-            max_depth: 64,
-            // A second one is refused with its own message.
-            max_documents: 2,
-            max_nodes: 100_000,
-            max_events: 200_000,
-            max_total_scalar_bytes: 4 << 20,
-            max_anchors: 100,
-            max_aliases: 1_000,
-            max_merge_keys: 100,
-        },
-        alias_limits: serde_saphyr::alias_limits! { max_total_replayed_events: 10_000 },
-        with_snippet: false,
-        strict_booleans: true,
+const FAILURES: [(&str, FailureKind); 4] = [
+    ("timeout", FailureKind::Timeout),
+    ("unavailable", FailureKind::Unavailable),
+    ("rate_limited", FailureKind::RateLimited),
+    ("rejected", FailureKind::Rejected),
+];
+
+fn read_fail(field: &Field<'_>, report: &mut Report) -> Option<Fail> {
+    let fields = Fields::open(field, &["with", "times", "reason", "retry_after"], report)?;
+    let with = fields
+        .required(
+            "with",
+            "say how it fails, for instance `with: timeout`",
+            report,
+        )
+        .and_then(|field| field.one_of("a failure", &FAILURES, report));
+    let times = match fields.optional("times") {
+        None => Some(None),
+        Some(field) => field.count(report).map(Some),
     };
-    let document: Document = match serde_saphyr::from_str_with_options(text, options) {
-        Ok(document) => document,
-        Err(error) => {
-            problems.add(error.location().map(|at| place(&at)), explain(&error));
-            return Vec::new();
+    let given = fields.optional("reason");
+    if let (Some(FailureKind::Timeout), Some(reason)) = (with, &given) {
+        reason.problem("a timeout has no reason", "remove it", report);
+    }
+    let reason = match given {
+        None => Some("the scenario says so".to_owned()),
+        Some(field) => field.text(report).map(str::to_owned),
+    };
+    let retry_after = match fields.optional("retry_after") {
+        None => Some(None),
+        Some(field) => {
+            if with.is_some_and(|with| with != FailureKind::RateLimited) {
+                let message = "only `rate_limited` has `retry_after`";
+                field.problem(message, "remove it", report);
+            }
+            field.duration(report).map(Some)
         }
     };
-    for (written, right) in [(&document.api_version, API_VERSION), (&document.kind, KIND)] {
-        if written.value != right {
-            problems.add(
-                at(written),
-                format!("`{}` is not known here; write `{right}`", written.value),
-            );
-        }
-    }
-    if document.rules.value.is_empty() {
-        problems.add(
-            at(&document.rules),
-            "there are no rules; write at least one, such as `- say: hello`",
-        );
-    }
-    document
-        .rules
-        .value
-        .into_iter()
-        .map(|rule| check_rule(rule, problems))
-        .collect()
-}
-
-/// The parser's message, without the place: that stands before it already.
-fn explain(error: &serde_saphyr::Error) -> String {
-    let text = error
-        .render_with_formatter(&UserMessageFormatter.with_localizer(&Placeless))
-        .replace('\n', " ");
-    if text.contains("expected string scalar") {
-        return "a text is expected here; put it in quotes if it begins with a brace or a bracket"
-            .to_owned();
-    }
-    text
-}
-
-struct Placeless;
-
-impl Localizer for Placeless {
-    fn attach_location<'a>(&self, base: Cow<'a, str>, _: Location) -> Cow<'a, str> {
-        base
-    }
-}
-
-fn place(location: &Location) -> (u64, u64) {
-    (location.line(), location.column())
-}
-
-fn at<T>(spanned: &Spanned<T>) -> (u64, u64) {
-    place(&spanned.referenced)
-}
-
-fn check_rule(written: Spanned<WrittenRule>, problems: &mut Problems<'_>) -> Rule {
-    let here = at(&written);
-    let line = written.referenced.line();
-    let WrittenRule {
-        when,
-        say,
-        chunks,
-        call,
-        delay,
-        pace,
-        fail,
-    } = written.value;
-    if say.is_some() && chunks.is_some() {
-        problems.add(
-            here,
-            "`say` and `chunks` are two ways to say one text; keep one of them",
-        );
-    }
-    let speaks = say.is_some() || chunks.is_some();
-    let answers = speaks || call.is_some();
-    match &fail {
-        Some(fail) if fail.value.times.is_none() && answers => {
-            problems.add(
-                at(fail),
-                "this fails at every attempt, so the rest of the rule is never used; add `times`",
-            );
-        }
-        Some(fail) if fail.value.times.is_some() && !answers => {
-            problems.add(
-                at(fail),
-                "after these failures the rule has no answer; add `say`, `chunks` or `call`",
-            );
-        }
-        None if !answers => problems.add(
-            here,
-            "the rule does nothing; add `say`, `chunks`, `call` or `fail`",
-        ),
-        Some(_) | None => {}
-    }
-    if let Some(pace) = &pace
-        && !speaks
-    {
-        problems.add(at(pace), "`pace` is the time between chunks, and there are none; remove it or add `say` or `chunks`");
-    }
-    let speech = match (say, chunks) {
-        (Some(text), _) => Speech::Say(Template::new(&text)),
-        (None, Some(chunks)) => {
-            Speech::Chunks(chunks.iter().map(|chunk| Template::new(chunk)).collect())
-        }
-        (None, None) => Speech::Nothing,
-    };
-    Rule {
-        line,
-        when: check_when(when, problems),
-        speech,
-        calls: call
-            .into_iter()
-            .flatten()
-            .map(|call| check_call(call, problems))
-            .collect(),
-        delay: check_duration(delay.as_ref(), problems).unwrap_or_default(),
-        pace: check_duration(pace.as_ref(), problems).unwrap_or_default(),
-        fail: fail.map(|fail| check_fail(fail, problems)),
-    }
-}
-
-fn check_when(when: WrittenWhen, problems: &mut Problems<'_>) -> When {
-    let WrittenWhen {
-        user,
-        turn,
-        tool,
-        result,
-    } = when;
-    let (mut from, mut to) = (first_turn(), last_turn());
-    if let Some(turn) = turn {
-        (from, to) = (turn.value.from, turn.value.to);
-        if from == 0 || from > to {
-            problems.add(
-                at(&turn),
-                "no turn is meant by this; turns count from 1, and `from` is not after `to`",
-            );
-        }
-    }
-    When {
-        user,
-        from,
-        to,
-        tool,
-        result,
-    }
-}
-
-fn check_call(written: Spanned<WrittenCall>, problems: &mut Problems<'_>) -> PlannedCall {
-    let here = at(&written);
-    let WrittenCall {
-        tool,
-        args,
-        raw,
-        id,
-    } = written.value;
-    let arguments = match (args, raw) {
-        (Some(_), Some(_)) => {
-            problems.add(
-                here,
-                "`args` and `raw` are two ways to give the arguments; keep one of them",
-            );
-            String::new()
-        }
-        (None, Some(raw)) => raw,
-        (Some(args @ Value::Object(_)), None) => args.to_string(),
-        (Some(args), None) => {
-            problems.add(here, format!("`args` is {args}, but must be a mapping; to send something else write it as `raw`"));
-            String::new()
-        }
-        (None, None) => "{}".to_owned(),
-    };
-    PlannedCall {
-        tool,
-        arguments,
-        id,
-    }
-}
-
-fn check_fail(written: Spanned<WrittenFail>, problems: &mut Problems<'_>) -> Fail {
-    let here = at(&written);
-    let WrittenFail {
+    let with = failure(with?, reason?, retry_after?);
+    Some(Fail {
+        times: times?,
         with,
-        times,
-        reason,
-        retry_after,
-    } = written.value;
-    if times == Some(0) {
-        problems.add(
-            here,
-            "`times: 0` never fails; remove `fail`, or `times` to fail always",
-        );
-    }
-    if with == FailureKind::Timeout && reason.is_some() {
-        problems.add(here, "a timeout has no reason; remove `reason`");
-    }
-    if with != FailureKind::RateLimited
-        && let Some(retry_after) = &retry_after
-    {
-        problems.add(
-            at(retry_after),
-            "only `rate_limited` has `retry_after`; remove it",
-        );
-    }
-    let reason = reason.unwrap_or_else(|| "the scenario says so".to_owned());
-    let with = match with {
+    })
+}
+
+fn failure(kind: FailureKind, reason: String, retry_after: Option<Span>) -> Failure {
+    match kind {
         FailureKind::Timeout => Failure::Timeout,
         FailureKind::Unavailable => Failure::Unavailable { reason },
         FailureKind::Rejected => Failure::Rejected { reason },
-        FailureKind::RateLimited => {
-            let retry_after = check_duration(retry_after.as_ref(), problems);
-            let micros = |after: Duration| u64::try_from(after.as_micros()).unwrap_or(u64::MAX);
-            Failure::RateLimited {
-                retry_after: retry_after.map(|after| Span::from_micros(micros(after))),
-                reason,
-            }
-        }
-    };
-    Fail { times, with }
-}
-
-fn check_duration(
-    written: Option<&Spanned<String>>,
-    problems: &mut Problems<'_>,
-) -> Option<Duration> {
-    let written = written?;
-    duration::parse(&written.value)
-        .map_err(|text| problems.add(at(written), text))
-        .ok()
-}
-
-impl<'de> Deserialize<'de> for Turns {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(TurnsVisitor)
-    }
-}
-
-/// By hand, because what serde derives for "a number or a mapping" says of an error only that nothing fits.
-struct TurnsVisitor;
-
-impl<'de> Visitor<'de> for TurnsVisitor {
-    type Value = Turns;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a turn such as `1`, or a range such as `{from: 1, to: 5}`")
-    }
-
-    fn visit_u64<E>(self, turn: u64) -> Result<Turns, E> {
-        Ok(Turns {
-            from: turn,
-            to: turn,
-        })
-    }
-
-    fn visit_i64<E: de::Error>(self, turn: i64) -> Result<Turns, E> {
-        u64::try_from(turn)
-            .map_err(|_| E::invalid_value(de::Unexpected::Signed(turn), &self))
-            .and_then(|turn| self.visit_u64(turn))
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Turns, A::Error> {
-        let TurnRange { from, to } = Deserialize::deserialize(MapAccessDeserializer::new(map))?;
-        Ok(Turns { from, to })
+        FailureKind::RateLimited => Failure::RateLimited {
+            retry_after,
+            reason,
+        },
     }
 }

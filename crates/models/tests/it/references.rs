@@ -36,7 +36,7 @@ fn a_reference_that_leads_nowhere_says_what_would() {
         ("scripted:", "the path in `scripted:` must be absolute"),
         (
             "scripted:/no/such.yaml",
-            "/no/such.yaml: the scenario cannot be read: No such file or directory (os error 2)",
+            "/no/such.yaml: cannot be read: No such file or directory (os error 2)",
         ),
     ];
     for (reference, expected) in cases {

@@ -49,16 +49,25 @@ fn a_bad_answer_changes_nothing_and_the_right_one_works_after() {
     let cases = [
         (
             Answer::ByPosition(vec![approve()]),
-            "the interrupt asks about 2 actions, the answer has 1 decision".to_owned(),
+            "the interrupt asks about 2 actions (1. `pay`, 2. `pay`), the answer has 1 decision"
+                .to_owned(),
         ),
         (
             Answer::ByPosition(vec![approve(), approve(), approve()]),
-            "the interrupt asks about 2 actions, the answer has 3 decisions".to_owned(),
+            "the interrupt asks about 2 actions (1. `pay`, 2. `pay`), the answer has 3 decisions"
+                .to_owned(),
         ),
         (
             Answer::ByPosition(vec![approve(), Decision::NotCommitted]),
             format!(
-                "decision 2: `not_committed` is not allowed for {second}; allowed: approve, edit, reject, respond"
+                "action 2, `pay` ({second}): `not_committed` is not allowed; allowed: approve, edit, reject, respond"
+            ),
+        ),
+        // By id, the place in the question is told and not the place in the answer.
+        (
+            Answer::ById(vec![(second, Decision::NotCommitted), (first, approve())]),
+            format!(
+                "action 2, `pay` ({second}): `not_committed` is not allowed; allowed: approve, edit, reject, respond"
             ),
         ),
         (
@@ -67,15 +76,18 @@ fn a_bad_answer_changes_nothing_and_the_right_one_works_after() {
         ),
         (
             Answer::ById(vec![(first, approve()), (first, reject(""))]),
-            format!("decision 2: `{first}` is decided twice"),
+            format!("decision 2: action 1, `pay` ({first}) is decided twice"),
         ),
         (
             Answer::ById(vec![(first, approve())]),
-            "the interrupt asks about 2 actions, the answer has 1 decision".to_owned(),
+            "the interrupt asks about 2 actions (1. `pay`, 2. `pay`), the answer has 1 decision"
+                .to_owned(),
         ),
         (
             Answer::ByPosition(vec![edit("rm", "{}"), approve()]),
-            "decision 1: an edit may not change the tool from `pay` to `rm`; keep the name, or reject the call".to_owned(),
+            format!(
+                "action 1, `pay` ({first}): an edit may not change the tool to `rm`; keep the name, or reject the call"
+            ),
         ),
     ];
     let before = thread.state.clone();
@@ -91,8 +103,9 @@ fn a_bad_answer_changes_nothing_and_the_right_one_works_after() {
         misfits: vec![(second, "`to` is missing".to_owned())],
     };
     let refusal = thread.tell(user("bob"), misfit).unwrap_err();
-    let expected =
-        "the answer does not fit the question: decision 2: `edited_action.args`: `to` is missing";
+    let expected = format!(
+        "the answer does not fit the question: action 2, `pay` ({second}): `edited_action.args`: `to` is missing"
+    );
     assert_eq!(refusal.to_string(), expected);
     thread.answer(vec![approve(), approve()]).unwrap();
     assert!(thread.is_ready("c1") && thread.is_ready("c2"));

@@ -58,7 +58,7 @@ fn while_the_model_is_given_up_on_the_question_is_withdrawn() {
     thread.drive(Command::ModelFailed {
         frame: holdpoint_core::FramePath::root(),
         attempt: 1,
-        trouble: holdpoint_core::ModelTrouble::Lasting {
+        trouble: holdpoint_core::ModelTrouble::Rejected {
             error: "401".to_owned(),
         },
     });

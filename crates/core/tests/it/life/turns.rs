@@ -1,8 +1,8 @@
 //! Model turns: what they lead to, and what the model is told of it.
 
 use holdpoint_core::{
-    Command, Effect, Event, FramePath, Message, ModelTrouble, Refusal, RunOutcome, Span, Status,
-    ToolCall, ToolStatus, Verdict, Work,
+    Cause, Command, Effect, Event, FramePath, Message, ModelTrouble, Refusal, RunOutcome, Span,
+    Status, ToolCall, ToolStatus, Verdict, Work,
 };
 
 use crate::thread::{
@@ -228,7 +228,7 @@ fn a_model_that_fails_is_tried_three_times_over_crashes_and_then_a_person_is_ask
         attempt: 1,
     });
     thread.think();
-    let trouble = ModelTrouble::Passing {
+    let trouble = ModelTrouble::RateLimited {
         error: "503".to_owned(),
         retry_after: Some(Span::from_secs(9)),
     };
@@ -251,7 +251,7 @@ fn a_model_that_fails_is_tried_three_times_over_crashes_and_then_a_person_is_ask
     });
     assert_eq!(
         thread.state.status(),
-        Some(Status::Waiting(holdpoint_core::Cause::ModelTimeout))
+        Some(Status::Waiting(Cause::RateLimit))
     );
     thread
         .answer(vec![holdpoint_core::Decision::Approve])
@@ -262,9 +262,67 @@ fn a_model_that_fails_is_tried_three_times_over_crashes_and_then_a_person_is_ask
 }
 
 #[test]
+fn a_run_whose_model_gave_no_answer_waits_for_what_happened_and_not_for_something_like_it() {
+    let error = || "no".to_owned();
+    let retry_after = None;
+    let cases = [
+        (
+            ModelTrouble::TimedOut { error: error() },
+            3,
+            Cause::ModelTimeout,
+        ),
+        (
+            ModelTrouble::RateLimited {
+                error: error(),
+                retry_after,
+            },
+            3,
+            Cause::RateLimit,
+        ),
+        (
+            ModelTrouble::Unavailable { error: error() },
+            3,
+            Cause::ModelError,
+        ),
+        (
+            ModelTrouble::Rejected { error: error() },
+            1,
+            Cause::ModelError,
+        ),
+    ];
+    for (trouble, attempts, cause) in cases {
+        let mut thread = Thread::thinking();
+        for attempt in 1..=attempts {
+            if attempt > 1 {
+                assert_eq!(thread.state.interrupts.len(), 0, "{trouble:?}");
+                thread.wait(60);
+                thread.think();
+            }
+            thread.drive(Command::ModelFailed {
+                frame: root(),
+                attempt,
+                trouble: trouble.clone(),
+            });
+        }
+        let waits = Some(Status::Waiting(cause));
+        assert_eq!(thread.state.status(), waits, "{trouble:?}");
+    }
+    let mut thread = Thread::thinking();
+    for attempt in 1..=3 {
+        if attempt > 1 {
+            thread.think();
+        }
+        let frame = root();
+        thread.drive(Command::ModelLost { frame, attempt });
+    }
+    let waits = Some(Status::Waiting(Cause::ModelError));
+    assert_eq!(thread.state.status(), waits);
+}
+
+#[test]
 fn a_person_who_gives_up_on_the_model_fails_the_run() {
     let mut thread = Thread::thinking();
-    let trouble = ModelTrouble::Lasting {
+    let trouble = ModelTrouble::Rejected {
         error: "401".to_owned(),
     };
     thread.drive(Command::ModelFailed {
@@ -293,7 +351,7 @@ fn an_answer_of_the_model_to_another_attempt_is_refused() {
     let late = Command::ModelFailed {
         frame: root(),
         attempt: 1,
-        trouble: ModelTrouble::Lasting {
+        trouble: ModelTrouble::Rejected {
             error: "401".to_owned(),
         },
     };

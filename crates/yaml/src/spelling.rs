@@ -1,7 +1,8 @@
 //! Did-you-mean: the known word that is nearest to a misspelt one.
 
 /// The nearest of `known`, if any is near enough to be what was meant.
-pub(crate) fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+#[must_use]
+pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let folded = fold(word);
     let tolerance = (folded.len() / 3).clamp(1, 3);
     known
@@ -20,7 +21,8 @@ pub(crate) fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) 
 }
 
 /// `did you mean …?` if something is near, else a list of what is known.
-pub(crate) fn suggest(word: &str, known: &[&str], otherwise: &str) -> String {
+#[must_use]
+pub fn suggest(word: &str, known: &[&str], otherwise: &str) -> String {
     match nearest(word, known.iter().copied()) {
         Some(near) => format!("did you mean `{near}`?"),
         None => otherwise.to_owned(),

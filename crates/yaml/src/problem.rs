@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::tree::Position;
 
-/// One problem of a definition file, or one warning about it.
+/// One problem of a file, or one warning about it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Problem {
@@ -27,7 +27,8 @@ pub struct Problem {
 
 impl Problem {
     /// A problem of the file as a whole.
-    pub(crate) fn of_file(file: &str, message: &str) -> Self {
+    #[must_use]
+    pub fn of_file(file: &str, message: &str) -> Self {
         Self {
             file: printable(file),
             line: 0,
@@ -39,16 +40,32 @@ impl Problem {
     }
 }
 
-impl fmt::Display for Problem {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.file)?;
+impl Problem {
+    /// On one line, where there is no room for more: what would be right stands in brackets.
+    #[must_use]
+    pub fn in_one_line(&self) -> String {
+        let what = self.what();
+        match &self.help {
+            Some(help) => format!("{what} ({help})"),
+            None => what,
+        }
+    }
+
+    fn what(&self) -> String {
+        let mut text = self.file.clone();
         if self.line > 0 {
-            write!(f, ":{}:{}", self.line, self.column)?;
+            text.push_str(&format!(":{}:{}", self.line, self.column));
         }
         if !self.path.is_empty() {
-            write!(f, ": {}", self.path)?;
+            text.push_str(&format!(": {}", self.path));
         }
-        write!(f, ": {}", self.message)?;
+        format!("{text}: {}", self.message)
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.what())?;
         if let Some(help) = &self.help {
             write!(f, "\n  help: {help}")?;
         }
@@ -63,8 +80,11 @@ impl fmt::Display for Problem {
 pub struct Problems(Vec<Problem>);
 
 impl Problems {
+    /// These problems.
+    ///
     /// INVARIANT: `problems` is not empty.
-    pub(crate) fn new(problems: Vec<Problem>) -> Self {
+    #[must_use]
+    pub fn new(problems: Vec<Problem>) -> Self {
         Self(problems)
     }
 
@@ -85,14 +105,16 @@ fn lines(problems: &[Problem]) -> String {
 
 /// Collects what is found while a file is read.
 #[derive(Debug)]
-pub(crate) struct Report {
+pub struct Report {
     file: String,
     problems: Vec<Problem>,
     warnings: Vec<Problem>,
 }
 
 impl Report {
-    pub(crate) fn new(file: &str) -> Self {
+    /// A report on this file, without anything in it.
+    #[must_use]
+    pub fn new(file: &str) -> Self {
         Self {
             file: file.to_owned(),
             problems: Vec::new(),
@@ -101,13 +123,13 @@ impl Report {
     }
 
     /// Notes a problem; the file will be refused.
-    pub(crate) fn problem(&mut self, at: Position, path: &str, message: &str, help: &str) {
+    pub fn problem(&mut self, at: Position, path: &str, message: &str, help: &str) {
         let problem = self.found(at, path, message, help);
         self.problems.push(problem);
     }
 
     /// Notes something that is allowed and probably not meant.
-    pub(crate) fn warning(&mut self, at: Position, path: &str, message: &str, help: &str) {
+    pub fn warning(&mut self, at: Position, path: &str, message: &str, help: &str) {
         let warning = self.found(at, path, message, help);
         self.warnings.push(warning);
     }
@@ -123,7 +145,11 @@ impl Report {
     }
 
     /// The warnings, or the problems if there are any.
-    pub(crate) fn finish(mut self) -> Result<Vec<Problem>, Problems> {
+    ///
+    /// # Errors
+    ///
+    /// The problems, in the order of the file's lines.
+    pub fn finish(mut self) -> Result<Vec<Problem>, Problems> {
         let place = |found: &Problem| (found.line, found.column);
         self.warnings.sort_by_key(place);
         self.problems.sort_by_key(place);
@@ -136,7 +162,8 @@ impl Report {
 }
 
 /// A user's text in backticks, shortened if it is long.
-pub(crate) fn quoted(text: &str) -> String {
+#[must_use]
+pub fn quoted(text: &str) -> String {
     const LONGEST: usize = 60;
     match text.char_indices().nth(LONGEST) {
         None => format!("`{text}`"),

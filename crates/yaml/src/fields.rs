@@ -10,30 +10,43 @@ use crate::{
 
 /// A map of which only certain keys are known.
 #[derive(Debug)]
-pub(crate) struct Fields<'a> {
+pub struct Fields<'a> {
     at: Position,
     path: String,
     entries: &'a [Entry],
     /// Which known keys the unknown ones were probably meant to be.
     meant: Vec<String>,
+    has_unknown: bool,
+}
+
+/// How numbers become JSON.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Numbers {
+    /// Only those that JSON has exactly, in its canonical form.
+    Exact,
+    /// As near as a JSON value can come: for what is only passed on.
+    Near,
 }
 
 /// A value, where it stands in the file and in the tree.
 #[derive(Debug, Clone)]
-pub(crate) struct Field<'a> {
-    pub(crate) node: &'a Node,
-    pub(crate) path: String,
+pub struct Field<'a> {
+    /// The value.
+    pub node: &'a Node,
+    /// Where it is in the tree, for instance `spec.tools[0]`; empty at the root.
+    pub path: String,
 }
 
 impl<'a> Fields<'a> {
     /// Opens a map, and reports every key that is not `known`.
-    pub(crate) fn open(field: &Field<'a>, known: &[&str], report: &mut Report) -> Option<Self> {
+    pub fn open(field: &Field<'a>, known: &[&str], report: &mut Report) -> Option<Self> {
         let entries = field.entries(report)?;
         let mut fields = Self {
             at: field.node.at,
             path: field.path.clone(),
             entries,
             meant: Vec::new(),
+            has_unknown: false,
         };
         for entry in entries {
             if known.contains(&entry.key.as_str()) {
@@ -46,13 +59,21 @@ impl<'a> Fields<'a> {
             };
             let message = format!("unknown key {}", quoted(&entry.key));
             report.problem(entry.at, &fields.path, &message, &help);
+            fields.has_unknown = true;
             fields.meant.extend(near.map(str::to_owned));
         }
         Some(fields)
     }
 
+    /// Whether there were keys that are not known.
+    #[must_use]
+    pub const fn has_unknown(&self) -> bool {
+        self.has_unknown
+    }
+
     /// The value of a key that may be missing.
-    pub(crate) fn optional(&self, key: &str) -> Option<Field<'a>> {
+    #[must_use]
+    pub fn optional(&self, key: &str) -> Option<Field<'a>> {
         let entry = self.entries.iter().find(|entry| entry.key == key)?;
         Some(Field {
             node: &entry.value,
@@ -61,7 +82,7 @@ impl<'a> Fields<'a> {
     }
 
     /// The value of a key that must be there.
-    pub(crate) fn required(&self, key: &str, help: &str, report: &mut Report) -> Option<Field<'a>> {
+    pub fn required(&self, key: &str, help: &str, report: &mut Report) -> Option<Field<'a>> {
         let found = self.optional(key);
         // A misspelt key is one problem, not two.
         if found.is_none() && !self.meant.iter().any(|meant| meant == key) {
@@ -70,8 +91,20 @@ impl<'a> Fields<'a> {
         found
     }
 
+    /// Reports it unless the key has exactly this value: what `apiVersion` and `kind` say.
+    pub fn expect_word(&self, key: &str, word: &str, report: &mut Report) {
+        let help = format!("write `{key}: {word}`");
+        let Some(field) = self.required(key, &help, report) else {
+            return;
+        };
+        if !matches!(&field.node.content, Content::Text(text) if text == word) {
+            let message = format!("must be `{word}`, not {}", field.node.describe());
+            field.problem(&message, &help, report);
+        }
+    }
+
     /// A version, as its author counts: `1` if nothing is said.
-    pub(crate) fn version(&self, report: &mut Report) -> Option<String> {
+    pub fn version(&self, report: &mut Report) -> Option<String> {
         match self.optional("version") {
             None => Some("1".to_owned()),
             Some(field) => field.some_text(report).map(str::to_owned),
@@ -80,8 +113,17 @@ impl<'a> Fields<'a> {
 }
 
 impl<'a> Field<'a> {
+    /// The whole file.
+    #[must_use]
+    pub const fn root(node: &'a Node) -> Self {
+        Self {
+            node,
+            path: String::new(),
+        }
+    }
+
     /// Notes a problem of this value.
-    pub(crate) fn problem(&self, message: &str, help: &str, report: &mut Report) {
+    pub fn problem(&self, message: &str, help: &str, report: &mut Report) {
         report.problem(self.node.at, &self.path, message, help);
     }
 
@@ -97,7 +139,7 @@ impl<'a> Field<'a> {
     }
 
     /// The entries of a map.
-    pub(crate) fn entries(&self, report: &mut Report) -> Option<&'a [Entry]> {
+    pub fn entries(&self, report: &mut Report) -> Option<&'a [Entry]> {
         if let Content::Map(entries) = &self.node.content {
             return Some(entries);
         }
@@ -106,7 +148,7 @@ impl<'a> Field<'a> {
     }
 
     /// The items of a list.
-    pub(crate) fn items(&self, help: &str, report: &mut Report) -> Option<Vec<Self>> {
+    pub fn items(&self, help: &str, report: &mut Report) -> Option<Vec<Self>> {
         if let Content::List(items) = &self.node.content {
             let item = |(at, node)| Field {
                 node,
@@ -119,7 +161,7 @@ impl<'a> Field<'a> {
     }
 
     /// Text, and nothing that would have to be turned into it: `1.10` as a version would become `1.1`.
-    pub(crate) fn text(&self, report: &mut Report) -> Option<&'a str> {
+    pub fn text(&self, report: &mut Report) -> Option<&'a str> {
         if let Content::Text(text) = &self.node.content {
             return Some(text);
         }
@@ -133,7 +175,7 @@ impl<'a> Field<'a> {
     }
 
     /// Text that says something.
-    pub(crate) fn some_text(&self, report: &mut Report) -> Option<&'a str> {
+    pub fn some_text(&self, report: &mut Report) -> Option<&'a str> {
         let text = self.text(report)?;
         if text.trim().is_empty() {
             self.problem("must not be empty", "", report);
@@ -143,14 +185,14 @@ impl<'a> Field<'a> {
     }
 
     /// A list of texts that all say something, and that a program can be given.
-    pub(crate) fn texts(&self, help: &str, report: &mut Report) -> Option<Vec<&'a str>> {
+    pub fn texts(&self, help: &str, report: &mut Report) -> Option<Vec<&'a str>> {
         let items = self.items(help, report)?;
         let texts: Vec<_> = items.iter().map(|item| item.some_text(report)).collect();
         texts.into_iter().collect()
     }
 
     /// One of some words.
-    pub(crate) fn one_of<T: Copy>(
+    pub fn one_of<T: Copy>(
         &self,
         what: &str,
         words: &[(&str, T)],
@@ -182,7 +224,7 @@ impl<'a> Field<'a> {
     }
 
     /// A whole number above zero.
-    pub(crate) fn count(&self, report: &mut Report) -> Option<u32> {
+    pub fn count(&self, report: &mut Report) -> Option<u32> {
         let number = match &self.node.content {
             Content::Number(text) => text.parse::<u32>().ok().filter(|number| *number > 0),
             Content::Null
@@ -202,13 +244,17 @@ impl<'a> Field<'a> {
     }
 
     /// The value as JSON.
-    pub(crate) fn json(&self, report: &mut Report) -> Option<Value> {
+    pub fn json(&self, numbers: Numbers, report: &mut Report) -> Option<Value> {
         match &self.node.content {
             Content::Null => Some(Value::Null),
             Content::Bool(value) => Some(Value::Bool(*value)),
             Content::Text(text) => Some(Value::String(text.clone())),
             Content::Number(text) => {
-                let number = number(text).map(Value::Number);
+                let near = match numbers {
+                    Numbers::Exact => None,
+                    Numbers::Near => text.parse().ok(),
+                };
+                let number = number(text).or(near).map(Value::Number);
                 if number.is_none() {
                     self.problem(
                         &format!("{} does not fit into a JSON number", quoted(text)),
@@ -222,7 +268,7 @@ impl<'a> Field<'a> {
                 let items: Vec<_> = self
                     .items("", report)?
                     .iter()
-                    .map(|item| item.json(report))
+                    .map(|item| item.json(numbers, report))
                     .collect();
                 items
                     .into_iter()
@@ -237,7 +283,7 @@ impl<'a> Field<'a> {
                         node: &entry.value,
                         path: join(&self.path, &entry.key),
                     };
-                    match field.json(report) {
+                    match field.json(numbers, report) {
                         Some(value) => drop(object.insert(entry.key.clone(), value)),
                         None => complete = false,
                     }
@@ -248,7 +294,8 @@ impl<'a> Field<'a> {
     }
 
     /// The value that a JSON pointer leads to, or the last one on the way.
-    pub(crate) fn follow(&self, pointer: &str) -> Self {
+    #[must_use]
+    pub fn follow(&self, pointer: &str) -> Self {
         let mut here = self.clone();
         for part in pointer.split('/').skip(1) {
             let part = part.replace("~1", "/").replace("~0", "~");
@@ -282,7 +329,8 @@ impl<'a> Field<'a> {
 }
 
 /// The path of a key below `path`.
-pub(crate) fn join(path: &str, key: &str) -> String {
+#[must_use]
+pub fn join(path: &str, key: &str) -> String {
     if path.is_empty() {
         key.to_owned()
     } else {
@@ -291,7 +339,8 @@ pub(crate) fn join(path: &str, key: &str) -> String {
 }
 
 /// `a, b or c`.
-pub(crate) fn either(words: &[&str]) -> String {
+#[must_use]
+pub fn either(words: &[&str]) -> String {
     match words {
         [] => String::new(),
         [one] => (*one).to_owned(),

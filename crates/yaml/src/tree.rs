@@ -20,41 +20,54 @@ const NODE_WEIGHT: usize = 64;
 
 /// Line and column, both from 1, the column in characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Position {
-    pub(crate) line: usize,
-    pub(crate) column: usize,
+pub struct Position {
+    /// The line.
+    pub line: usize,
+    /// The column.
+    pub column: usize,
 }
 
 /// A value and where it stood.
 #[derive(Debug, Clone)]
-pub(crate) struct Node {
-    pub(crate) at: Position,
-    pub(crate) content: Content,
+pub struct Node {
+    /// Where it stood.
+    pub at: Position,
+    /// What it is.
+    pub content: Content,
 }
 
 /// What a value is, by the core schema of YAML 1.2.
 #[derive(Debug, Clone)]
-pub(crate) enum Content {
+pub enum Content {
+    /// Nothing.
     Null,
+    /// `true` or `false`.
     Bool(bool),
     /// As it was written: whether it fits is for its reader to say.
     Number(String),
+    /// Text.
     Text(String),
+    /// A list.
     List(Vec<Node>),
+    /// A map, with unique keys in the order of the file.
     Map(Vec<Entry>),
 }
 
 /// A key, where it stood, and its value.
 #[derive(Debug, Clone)]
-pub(crate) struct Entry {
-    pub(crate) at: Position,
-    pub(crate) key: String,
-    pub(crate) value: Node,
+pub struct Entry {
+    /// Where the key stood.
+    pub at: Position,
+    /// The key.
+    pub key: String,
+    /// The value.
+    pub value: Node,
 }
 
 impl Node {
     /// What it is, for a message.
-    pub(crate) fn describe(&self) -> String {
+    #[must_use]
+    pub fn describe(&self) -> String {
         match &self.content {
             Content::Null => "nothing".to_owned(),
             Content::Bool(value) => format!("`{value}`"),
@@ -82,8 +95,9 @@ impl Node {
     }
 }
 
-/// The one document of a file. What is wrong goes to `report`; `None` if it cannot be read on.
-pub(crate) fn parse(text: &str, report: &mut Report) -> Option<Node> {
+/// The one document of a file, which should be of this `kind`. What is wrong goes to `report`; `None` if it cannot be read
+/// on.
+pub fn parse(text: &str, kind: &str, report: &mut Report) -> Option<Node> {
     let start = Position { line: 1, column: 1 };
     if text.len() > MAX_BYTES {
         let message = format!("the file has more than the {MAX_BYTES} bytes that are allowed");
@@ -109,8 +123,8 @@ pub(crate) fn parse(text: &str, report: &mut Report) -> Option<Node> {
         }
     }
     if builder.root.is_none() {
-        let help = "begin with `apiVersion: holdpoint/v1` and `kind: Agent`";
-        report.problem(start, "", "the file is empty", help);
+        let help = format!("begin with `apiVersion: holdpoint/v1` and `kind: {kind}`");
+        report.problem(start, "", "the file is empty", &help);
     }
     builder.root
 }
@@ -182,7 +196,7 @@ impl Builder {
                     return fault(
                         at,
                         "a second document begins",
-                        "put every agent into a file of its own",
+                        "put each into a file of its own",
                     );
                 }
                 Ok(())
@@ -428,7 +442,7 @@ mod tests {
 
     fn problems(text: &str) -> String {
         let mut report = Report::new("f");
-        parse(text, &mut report);
+        parse(text, "Agent", &mut report);
         report
             .finish()
             .map_or_else(|problems| problems.to_string(), |_| "fine".to_owned())

@@ -10,47 +10,49 @@ use crate::{
 
 const HELP: &str = "write a whole number and one of ms, s, m, h, for instance `60s`";
 
-/// Reads a length of time; zero is one.
-pub(crate) fn read(field: &Field<'_>, report: &mut Report) -> Option<Span> {
-    let text = match &field.node.content {
-        Content::Text(text) => text,
-        // A bare number would be read as seconds by some and as milliseconds by others.
-        Content::Number(number) => {
-            field.problem(&format!("{} has no unit", quoted(number)), HELP, report);
-            return None;
-        }
-        Content::Null | Content::Bool(_) | Content::List(_) | Content::Map(_) => {
-            field.problem(
-                &format!("must be a length of time, not {}", field.node.describe()),
+impl Field<'_> {
+    /// A length of time; zero is one.
+    pub fn duration(&self, report: &mut Report) -> Option<Span> {
+        let text = match &self.node.content {
+            Content::Text(text) => text,
+            // A bare number would be read as seconds by some and as milliseconds by others.
+            Content::Number(number) => {
+                self.problem(&format!("{} has no unit", quoted(number)), HELP, report);
+                return None;
+            }
+            Content::Null | Content::Bool(_) | Content::List(_) | Content::Map(_) => {
+                self.problem(
+                    &format!("must be a length of time, not {}", self.node.describe()),
+                    HELP,
+                    report,
+                );
+                return None;
+            }
+        };
+        let span = parse(text);
+        if span.is_none() {
+            self.problem(
+                &format!("{} is not a length of time", quoted(text)),
                 HELP,
+                report,
+            );
+        }
+        span
+    }
+
+    /// A length of time that must not be zero.
+    pub fn positive_duration(&self, report: &mut Report) -> Option<Span> {
+        let span = self.duration(report)?;
+        if span == Span::ZERO {
+            self.problem(
+                "must be longer than zero",
+                "leave it out for the default",
                 report,
             );
             return None;
         }
-    };
-    let span = parse(text);
-    if span.is_none() {
-        field.problem(
-            &format!("{} is not a length of time", quoted(text)),
-            HELP,
-            report,
-        );
+        Some(span)
     }
-    span
-}
-
-/// Reads a length of time that must not be zero.
-pub(crate) fn read_positive(field: &Field<'_>, report: &mut Report) -> Option<Span> {
-    let span = read(field, report)?;
-    if span == Span::ZERO {
-        field.problem(
-            "must be longer than zero",
-            "leave it out for the default",
-            report,
-        );
-        return None;
-    }
-    Some(span)
 }
 
 fn parse(text: &str) -> Option<Span> {
