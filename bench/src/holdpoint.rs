@@ -74,7 +74,7 @@ impl Bench {
         let key = self.start(&session(run)).await?;
         let state = self.engine.state(&key).await?.context("no such thread")?;
         let interrupt = *state.interrupts.keys().next().context("it did not park")?;
-        let answer = Answer::All(Decision::Approve);
+        let answer = Answer::All(Decision::APPROVE);
         self.engine
             .answer(&self.operator, &key, interrupt, answer)
             .await?

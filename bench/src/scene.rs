@@ -10,8 +10,8 @@ use std::{
 
 use async_trait::async_trait;
 use holdpoint_core::{
-    Allowed, DefaultRule, Definition, Effect, FORMAT, Gate, Hooks, InterruptMode, Limits, Outcome,
-    Policy, Runner, Span, ToolCall, ToolSpec,
+    Allowed, Breakpoints, Definition, Effect, FORMAT, Gate, Hooks, InterruptMode, Limits, Outcome,
+    Policy, Ruling, Runner, Span, ToolCall, ToolKind, ToolSpec,
 };
 use holdpoint_models::{Delta, Failure, Model, Reply, Request, Usage};
 use holdpoint_tools::{Call, Tool};
@@ -35,11 +35,8 @@ pub(crate) enum Asking {
 /// The agent's definition.
 pub(crate) fn definition(asking: Asking) -> Definition {
     let gate = match asking {
-        Asking::Always => Gate::Ask {
-            allowed: Allowed::standard(),
-            description: None,
-        },
-        Asking::Never => Gate::Open,
+        Asking::Always => Gate::ask(Allowed::standard()),
+        Asking::Never => Gate::open(),
     };
     let tool = ToolSpec {
         name: TOOL.to_owned(),
@@ -54,6 +51,7 @@ pub(crate) fn definition(asking: Asking) -> Definition {
         runner: Runner::Code {
             hooks: Hooks::default(),
         },
+        kind: ToolKind::Plain,
         timeout: ToolSpec::DEFAULT_TIMEOUT,
         settle: ToolSpec::DEFAULT_SETTLE,
         permissions: Vec::new(),
@@ -67,7 +65,7 @@ pub(crate) fn definition(asking: Asking) -> Definition {
         tools: vec![tool],
         policy: Policy {
             interrupt_on: BTreeMap::from([(TOOL.to_owned(), gate)]),
-            default: DefaultRule::Deny,
+            default: Ruling::Deny,
         },
         interrupt_mode: InterruptMode::Batched,
         limits: Limits {
@@ -75,6 +73,9 @@ pub(crate) fn definition(asking: Asking) -> Definition {
             calls: 1_000_000,
             time: Span::from_secs(86_400),
         },
+        breakpoints: Breakpoints::default(),
+        subagents: Vec::new(),
+        strict: false,
     }
 }
 

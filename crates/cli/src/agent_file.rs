@@ -1,8 +1,8 @@
 //! An agent's file together with its scenario, as this machine would run it.
 
-use std::path::Path;
+use std::{collections::BTreeMap, path::Path};
 
-use holdpoint_core::Definition;
+use holdpoint_core::{Definition, ToolSpec};
 use holdpoint_definition::Problem;
 use holdpoint_models::{NoSuchModel, Scripted};
 
@@ -49,24 +49,36 @@ pub(crate) fn load(file: &Path) -> Result<Loaded, Refused> {
         }
     })?;
     let (definition, mut warnings) = (loaded.definition, loaded.warnings);
-    match holdpoint_models::check(&definition.model, &definition.tools) {
-        Ok(more) => warnings.extend(more),
-        Err(error) => {
-            let name = file.display().to_string();
-            let problems = if let NoSuchModel::Scenario(bad) = &error {
-                bad.problems().to_vec()
-            } else {
-                vec![Problem::of_file(&name, &error.to_string())]
-            };
-            return Err(Refused {
-                code: "model_unusable",
-                what: format!("the model of `{name}`"),
-                problems,
-            });
+    let name = file.display().to_string();
+    let mut problems = Vec::new();
+    for (model, tools) in models_of(&definition) {
+        match holdpoint_models::check(model, &tools) {
+            Ok(more) => warnings.extend(more),
+            Err(NoSuchModel::Scenario(bad)) => problems.extend_from_slice(bad.problems()),
+            Err(error) => problems.push(Problem::of_file(&name, &error.to_string())),
         }
+    }
+    if !problems.is_empty() {
+        return Err(Refused {
+            code: "model_unusable",
+            what: format!("the model of `{name}`"),
+            problems,
+        });
     }
     Ok(Loaded {
         definition,
         warnings,
     })
+}
+
+/// The models of an agent and its subagents, each with the tools of all those that use it.
+fn models_of(definition: &Definition) -> BTreeMap<&str, Vec<ToolSpec>> {
+    let mut models: BTreeMap<&str, Vec<ToolSpec>> = BTreeMap::new();
+    let mut agents = vec![definition];
+    while let Some(agent) = agents.pop() {
+        let tools = models.entry(&agent.model).or_default();
+        tools.extend(holdpoint_engine::offered(agent));
+        agents.extend(agent.subagents.iter().map(|subagent| &subagent.definition));
+    }
+    models
 }

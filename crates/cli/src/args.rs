@@ -3,7 +3,7 @@
 use std::{path::PathBuf, process::ExitCode};
 
 use clap::{Args, Parser, Subcommand, error::ErrorKind};
-use holdpoint_core::InterruptId;
+use holdpoint_core::{GrantId, InterruptId};
 
 use crate::{exit::Exit, failure::Failure};
 
@@ -91,6 +91,38 @@ once the request is recorded.
 Examples:
   holdpoint cancel monday")]
     Cancel(Thread),
+    /// Let a run stand still until it is continued
+    #[command(after_help = "\
+THREAD is a thread's id (`thr_…`), AGENT/SESSION, or a session that only one agent has.
+
+What is in flight goes on to its end, and nothing starts after that. Questions that are pending can still be \
+answered; what they allow starts when the run is continued. It ends with 0 once the request is recorded.
+
+Examples:
+  holdpoint pause monday
+  holdpoint continue monday")]
+    Pause(Thread),
+    /// Go on with a run that was paused
+    #[command(after_help = "\
+THREAD is a thread's id (`thr_…`), AGENT/SESSION, or a session that only one agent has.
+
+Examples:
+  holdpoint continue monday")]
+    Continue(Thread),
+    /// List what people allowed for several calls, or take it back
+    #[command(after_help = "\
+A grant is given with an approval:
+  holdpoint resume monday --decisions \
+'[{\"type\":\"approve\",\"grant\":{\"scope\":\"thread\",\"match\":\"tool\",\"expires_in\":\"15m\",\"uses\":10}}]'
+
+  scope  thread (this thread), agent (every thread of the agent)
+  match  tool (every call of the tool), args (the tool with exactly these arguments),
+         all (everything that may be approved; for one thread only)
+
+Examples:
+  holdpoint grants
+  holdpoint grants --revoke grt_01a1e1ba1f137001a7088dfee295d7a7")]
+    Grants(Grants),
     /// Check definitions without running them
     Check(Check),
 }
@@ -153,12 +185,16 @@ Examples:
   holdpoint resume monday --approve
   holdpoint resume refund/monday --reject \"The order was never paid\"
   holdpoint resume monday --decisions '[{\"type\":\"approve\"},{\"type\":\"reject\"}]'
+  holdpoint resume monday --decisions '{\"int_…\":{\"type\":\"approve\"},\"int_…\":[{\"type\":\"reject\"}]}'
 
 Decisions, for each action:
   {\"type\":\"approve\"}
   {\"type\":\"edit\",\"edited_action\":{\"name\":\"issue_refund\",\"args\":{…}}}
   {\"type\":\"reject\",\"message\":\"The order was never paid\"}
   {\"type\":\"respond\",\"message\":\"It was paid yesterday\"}
+  {\"type\":\"approve\",\"grant\":{\"scope\":\"thread\",\"match\":\"tool\"}}  and do not ask again (`holdpoint grants`)
+Where a tool itself asks:
+  {\"type\":\"answer\",\"value\":…}
 Where nobody knows whether a write took effect:
   {\"type\":\"committed\",\"result\":{\"receipt\":7}}    it did, and returned this
   {\"type\":\"not_committed\"}                       it did not; try again with the same key
@@ -203,6 +239,16 @@ pub(crate) struct Store {
 pub(crate) struct Thread {
     /// The thread
     pub(crate) thread: String,
+    #[command(flatten)]
+    pub(crate) common: Common,
+}
+
+/// `holdpoint grants`.
+#[derive(Debug, Args)]
+pub(crate) struct Grants {
+    /// Take this grant back
+    #[arg(long, value_name = "ID")]
+    pub(crate) revoke: Option<GrantId>,
     #[command(flatten)]
     pub(crate) common: Common,
 }

@@ -124,7 +124,17 @@ impl Person {
         kind: DecisionKind,
     ) -> Result<Said<Decision>, Failure> {
         Ok(match kind {
-            DecisionKind::Approve => Said::This(Decision::Approve),
+            DecisionKind::Approve => Said::This(Decision::APPROVE),
+            DecisionKind::Answer => match self.read(session, "the answer, as JSON: ").await {
+                Some(text) => match parse_strict(&text) {
+                    Ok(value) => Said::This(Decision::Answer { value }),
+                    Err(error) => {
+                        terminal::note(&format!("not accepted: {}", line(&error.to_string())));
+                        Said::Again
+                    }
+                },
+                None => Said::Left,
+            },
             DecisionKind::NotCommitted => Said::This(Decision::NotCommitted),
             DecisionKind::Compensate => Said::This(Decision::Compensate),
             DecisionKind::Reject => {

@@ -7,7 +7,7 @@ use holdpoint_engine::{ActionRequest, InterruptView, ReviewConfig, RunView};
 
 use crate::{
     safe_text::{GUTTER, line},
-    terminal,
+    terminal, zone,
 };
 
 const DEFAULT_STORE: &str = "sqlite:holdpoint.db";
@@ -30,6 +30,25 @@ pub(crate) fn render(view: &RunView, store_url: &str) -> String {
     out.trim_end().to_owned()
 }
 
+/// Why a run stands still that nobody is asked about, and how it goes on.
+pub(crate) fn stillness(view: &RunView, store_url: &str) -> Option<String> {
+    let name = thread_word(view);
+    match (view.status, view.sleeps_until) {
+        ("paused", _) => {
+            let again = command(&format!("continue {name}"), store_url);
+            Some(format!("{name} is paused; go on with: {again}"))
+        }
+        ("sleeping", Some(until)) => {
+            let again = command("recover", store_url);
+            let until = zone::short(until);
+            Some(format!(
+                "{name} sleeps until {until}; then go on with: {again}"
+            ))
+        }
+        (_, _) => None,
+    }
+}
+
 /// Which interrupt it is, why it is asked, and what has changed since it was asked before.
 pub(crate) fn heading(view: &RunView, interrupt: &InterruptView) -> String {
     let mut out = format!(
@@ -38,6 +57,12 @@ pub(crate) fn heading(view: &RunView, interrupt: &InterruptView) -> String {
         explain_cause(interrupt.cause),
         interrupt.id
     );
+    if !interrupt.frame.is_root() {
+        let _ = writeln!(out, "  asked by {}", line(interrupt.frame.as_str()));
+    }
+    if let Some(at) = interrupt.expires_at {
+        let _ = writeln!(out, "  open until {}", zone::short(at));
+    }
     if let Some(old) = interrupt.supersedes {
         let _ = writeln!(
             out,
@@ -133,6 +158,7 @@ fn example(request: &ActionRequest, kind: DecisionKind) -> String {
         ),
         DecisionKind::Respond => r#"{"type":"respond","message":"…"}"#.to_owned(),
         DecisionKind::Committed => r#"{"type":"committed","result":…}"#.to_owned(),
+        DecisionKind::Answer => r#"{"type":"answer","value":…}"#.to_owned(),
         DecisionKind::Approve
         | DecisionKind::Reject
         | DecisionKind::NotCommitted

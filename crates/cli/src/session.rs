@@ -194,6 +194,11 @@ impl Session {
     fn report_plainly(&self, status: Option<&Status>, view: &RunView) {
         if !view.interrupts.is_empty() {
             terminal::data(&pending::render(view, &self.store_url));
+        }
+        if let Some(stillness) = pending::stillness(view, &self.store_url) {
+            terminal::data(&stillness);
+        }
+        if !view.interrupts.is_empty() {
             return;
         }
         if status == Some(&Status::Finished)

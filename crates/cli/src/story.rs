@@ -54,6 +54,12 @@ impl Names {
                 let name = format!("undo of {}", self.get(*action));
                 self.0.insert(*compensation, name);
             }
+            Event::StepStarted {
+                action, step, name, ..
+            } => {
+                let name = format!("{}.{name}", self.get(*action));
+                self.0.insert(*step, name);
+            }
             Event::InterruptRaised(interrupt) => self.note_asks(interrupt),
             _ => {}
         }
@@ -61,9 +67,14 @@ impl Names {
 
     fn note_asks(&mut self, interrupt: &Interrupt) {
         for ask in &interrupt.asks {
-            if ask.subject == Subject::Model {
-                self.0.insert(ask.action_id, "the model".to_owned());
-            }
+            let name = match &ask.subject {
+                Subject::Model => "the model".to_owned(),
+                Subject::Node { node, .. } => node.clone(),
+                Subject::Question { name, prompt, .. } if name.is_empty() => prompt.title.clone(),
+                Subject::Question { name, .. } => name.clone(),
+                Subject::Action { .. } | Subject::Effect { .. } => continue,
+            };
+            self.0.insert(ask.action_id, name);
         }
     }
 
@@ -126,6 +137,7 @@ pub(crate) fn tell(event: &Event, names: &Names) -> String {
             interrupt,
             status,
             reason,
+            ..
         } => format!("closed {interrupt}, {}: {}", status.as_str(), line(reason)),
         Event::ActionStarted {
             action, attempt, ..
@@ -195,12 +207,31 @@ pub(crate) fn tell(event: &Event, names: &Names) -> String {
         Event::CompensationBound { action, .. } => format!("undoing {}", names.get(*action)),
         Event::Repinned { definition, .. } => format!("definition changed to {definition}"),
         Event::StopRequested { stop, .. } => format!("stopping: {}", why(stop)),
+        Event::Paused => "paused: nothing starts until it is continued".to_owned(),
+        Event::Continued => "continued".to_owned(),
+        Event::FrameOpened { frame, .. } => format!("task given to {}", line(frame.as_str())),
+        Event::FrameClosed { frame } => format!("task done by {}", line(frame.as_str())),
+        Event::StepStarted { step, attempt, .. } => {
+            format!("started {}{}", names.get(*step), retry(*attempt))
+        }
+        Event::Suspended { action, name, .. } => {
+            format!("left {} to ask `{}`", names.get(*action), line(name))
+        }
+        Event::Slept { action, name, .. } => {
+            format!("left {} to sleep (`{}`)", names.get(*action), line(name))
+        }
+        Event::Woken { action } => format!("woke {}", names.get(*action)),
+        Event::Yielded { action } => format!("left {} between two steps", names.get(*action)),
+        Event::GrantKept(grant) => format!("grant {} is counted here", grant.id),
+        Event::GrantUsed { grant, action, .. } => format!("grant {grant} used for {action}"),
+        Event::GrantRevoked { grant } => format!("grant {grant} revoked"),
         Event::RunEnded { outcome } => match outcome {
             RunOutcome::Finished => "run finished".to_owned(),
             RunOutcome::Failed { code, message } => {
                 format!("run failed: {} ({})", line(message), line(code))
             }
             RunOutcome::Cancelled => "run cancelled".to_owned(),
+            RunOutcome::TimedOut => "run cancelled: nobody answered in time".to_owned(),
             _ => "run ended".to_owned(),
         },
         _ => event.name().to_owned(),
@@ -231,11 +262,26 @@ pub(crate) fn details(event: &Event) -> Vec<String> {
             for called in calls {
                 let call = &called.call;
                 let fate = match &called.fate {
-                    Fate::Action { id, verdict, .. } => match verdict {
-                        Verdict::Ask { .. } => format!("{id}, a person is asked"),
-                        Verdict::Allow => format!("{id}, allowed"),
-                        Verdict::Deny => format!("{id}, denied"),
-                    },
+                    Fate::Action {
+                        id,
+                        grant: Some(used),
+                        ..
+                    } => format!(
+                        "{id}, allowed by {} of {}",
+                        used.grant,
+                        line(&used.by.to_string())
+                    ),
+                    Fate::Action {
+                        id, verdict, rule, ..
+                    } => {
+                        let rule = rule.as_ref().map(|rule| format!(" ({})", line(rule)));
+                        let rule = rule.unwrap_or_default();
+                        match verdict {
+                            Verdict::Ask(_) => format!("{id}, a person is asked{rule}"),
+                            Verdict::Allow => format!("{id}, allowed{rule}"),
+                            Verdict::Deny => format!("{id}, denied{rule}"),
+                        }
+                    }
                     Fate::Refused { message } => format!("not done: {}", line(message)),
                 };
                 lines.push(format!("{} {}", line(&call.name), line(&call.arguments)));
@@ -251,6 +297,13 @@ pub(crate) fn details(event: &Event) -> Vec<String> {
         }
         Event::Answered { decisions, .. } => decisions.iter().filter_map(words).collect(),
         Event::ActionStarted { key, epoch, .. } => vec![format!("key {key}, epoch {epoch}")],
+        Event::StepStarted {
+            key, epoch, params, ..
+        } => vec![
+            line(params.canonical()),
+            format!("key {key}, epoch {epoch}"),
+        ],
+        Event::FrameOpened { input, .. } => quoted(input),
         Event::ActionFinished {
             outcome: Finish::Done { content },
             ..
@@ -270,7 +323,12 @@ pub(crate) fn details(event: &Event) -> Vec<String> {
 
 fn words(decided: &Decided) -> Option<String> {
     match &decided.decision {
-        Decision::Approve | Decision::NotCommitted | Decision::Compensate => None,
+        Decision::Approve { grant: None } | Decision::NotCommitted | Decision::Compensate => None,
+        Decision::Approve { grant: Some(_) } => decided
+            .grant
+            .as_ref()
+            .map(|grant| format!("gave {}", grant.id)),
+        Decision::Answer { value } => Some(format!("value {}", line(&value.to_string()))),
         Decision::Edit { edited_action } => Some(format!(
             "{} {}",
             line(&edited_action.name),
@@ -304,6 +362,7 @@ fn why(stop: &Stop) -> String {
                 line(tool)
             )
         }
+        Stop::TimedOut { interrupt } => format!("nobody answered {interrupt} in time"),
         Stop::ModelUnavailable { error } => format!("the model does not answer: {}", line(error)),
         _ => "a stop was requested".to_owned(),
     }

@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 use crate::{
-    ActionId, Actor, Digest, Effect, FramePath, Hooks, InterruptId, Params, RunId, Span, ThreadId,
-    Timestamp, Verdict, hex,
+    ActionId, Actor, Digest, Effect, FramePath, GrantUse, Hooks, InterruptId, Params, RunId, Span,
+    ThreadId, Timestamp, ToolKind, Verdict, hex,
 };
 
 /// An action that is not settled yet.
@@ -24,6 +24,9 @@ pub struct Action {
     /// What it does for its parent, or for the model.
     #[serde(default, skip_serializing_if = "Role::is_call")]
     pub role: Role,
+    /// The step that it is, or undoes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub step: Option<String>,
     /// The model's id of the call.
     pub call_id: String,
     /// Its place among the calls of its turn.
@@ -40,11 +43,20 @@ pub struct Action {
     pub params_hash: Digest,
     /// What the policy said when it was asked for: a floor that later policies may raise.
     pub verdict: Verdict,
+    /// The grant that lets it pass without asking anybody.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub grant: Option<GrantUse>,
     /// How often it was started.
     pub attempts: u32,
+    /// Of a stepped tool: up to which attempt it got anywhere. Only attempts after that count as failures.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub progress: u32,
     /// From when on the absence of the last attempt's effect can be trusted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub settle_at: Option<Timestamp>,
+    /// The breakpoint before it was passed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub passed: bool,
     /// What else is known of it that a person must see before it is settled.
     #[serde(default, skip_serializing_if = "Doubt::is_none")]
     pub doubt: Doubt,
@@ -107,6 +119,13 @@ pub struct ToolFacts {
     /// Its recovery hooks.
     #[serde(default)]
     pub hooks: Hooks,
+    /// What a call of it is made of.
+    #[serde(default, skip_serializing_if = "ToolKind::is_plain")]
+    pub kind: ToolKind,
+}
+
+const fn is_zero(number: &u32) -> bool {
+    *number == 0
 }
 
 /// How far an action is.
@@ -156,10 +175,38 @@ pub enum ActionStatus {
         /// The error interrupt that asks.
         interrupt: InterruptId,
     },
+    /// It has begun, and goes on when what it waits for is there.
+    Waiting {
+        /// By what right.
+        warrant: Warrant,
+        /// For what.
+        on: Wait,
+    },
     /// A compensation is at work; it closes together with that.
     Undoing {
         /// The compensating action.
         by: ActionId,
+    },
+}
+
+/// What an action that has begun waits for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "for", rename_all = "snake_case")]
+pub enum Wait {
+    /// The end of a subagent's frame.
+    Frame {
+        /// Which.
+        frame: FramePath,
+    },
+    /// An answer to a question that the tool asked.
+    Answer {
+        /// Which.
+        interrupt: InterruptId,
+    },
+    /// A time.
+    Until {
+        /// Which.
+        time: Timestamp,
     },
 }
 
@@ -192,6 +239,8 @@ pub enum WarrantFrom {
         /// When.
         at: Timestamp,
     },
+    /// A person, once and for several calls.
+    Grant(GrantUse),
     /// The tool's definition, which binds the compensation to the effect.
     Compensation,
 }
@@ -222,7 +271,67 @@ impl Action {
             | ActionStatus::Started { warrant, .. }
             | ActionStatus::Unknown { warrant, .. }
             | ActionStatus::Unsettled { warrant }
+            | ActionStatus::Waiting { warrant, .. }
             | ActionStatus::InDoubt { warrant, .. } => Some(warrant),
+        }
+    }
+
+    /// Whether it is a stepped tool itself: entering it has no effect, its steps have.
+    #[must_use]
+    pub const fn is_entered(&self) -> bool {
+        matches!((self.role, self.tool.kind), (Role::Call, ToolKind::Stepped))
+    }
+
+    /// Whether a call was made whose outcome is not recorded.
+    #[must_use]
+    pub const fn is_in_flight(&self) -> bool {
+        matches!(self.status, ActionStatus::Started { .. })
+    }
+
+    /// From when on it may start, if it is ready and must wait.
+    pub(crate) const fn not_before(&self) -> Option<Timestamp> {
+        match &self.status {
+            ActionStatus::Ready { not_before, .. } => *not_before,
+            ActionStatus::Held { .. }
+            | ActionStatus::Started { .. }
+            | ActionStatus::Unknown { .. }
+            | ActionStatus::Unsettled { .. }
+            | ActionStatus::InDoubt { .. }
+            | ActionStatus::Waiting { .. }
+            | ActionStatus::Undoing { .. } => None,
+        }
+    }
+
+    /// When it is to be woken, if it sleeps.
+    #[must_use]
+    pub const fn sleeps_until(&self) -> Option<Timestamp> {
+        match &self.status {
+            ActionStatus::Waiting {
+                on: Wait::Until { time },
+                ..
+            } => Some(*time),
+            ActionStatus::Held { .. }
+            | ActionStatus::Ready { .. }
+            | ActionStatus::Started { .. }
+            | ActionStatus::Unknown { .. }
+            | ActionStatus::Unsettled { .. }
+            | ActionStatus::InDoubt { .. }
+            | ActionStatus::Waiting { .. }
+            | ActionStatus::Undoing { .. } => None,
+        }
+    }
+
+    /// What allows it if nobody has to be asked: the policy, or a grant.
+    pub(crate) fn unasked(&self, plan_version: u32) -> Warrant {
+        let from = match &self.grant {
+            Some(grant) => WarrantFrom::Grant(grant.clone()),
+            None => WarrantFrom::Policy,
+        };
+        Warrant {
+            from,
+            params_hash: self.params_hash,
+            tool_version: self.tool.version.clone(),
+            plan_version,
         }
     }
 }

@@ -4,19 +4,22 @@
 //! not fit (which only a damaged journal could hold) changes nothing.
 
 mod answer;
+mod frame;
 mod settle;
+mod step;
 
 use std::collections::BTreeMap;
 
 use crate::{
     Action, ActionStatus, Active, Actor, AfterLate, AfterLookup, AfterModel, AfterUnknown, Called,
-    Doubt, Event, Fate, Finish, Frame, FramePath, FramePhase, InterruptId, Outcome, Params, Phase,
-    Role, Run, Seen, State, Subject, Timestamp, ToolFacts, Warrant, WarrantFrom,
+    Digest, Doubt, Event, Fate, Finish, Frame, FramePath, FramePhase, GrantId, InterruptId,
+    Outcome, Params, Phase, Role, Run, Seen, State, Subject, ThreadKind, Timestamp, ToolFacts,
+    ToolKind, Wait,
 };
 
-pub(crate) use self::settle::is_wanted;
+pub(crate) use self::settle::{is_wanted, may_be_retried};
 use self::{
-    answer::answered,
+    answer::{answered, withdrawn},
     settle::{bind_compensation, close, finished, look_up, make_ready, unsettle},
 };
 
@@ -30,8 +33,10 @@ pub fn apply(state: &mut State, at: Timestamp, by: &Actor, event: &Event) {
             tenant,
             agent,
             session,
+            kind,
         } => {
             state.thread = *thread;
+            state.kind = *kind;
             state.tenant.clone_from(tenant);
             state.agent.clone_from(agent);
             state.session.clone_from(session);
@@ -43,13 +48,14 @@ pub fn apply(state: &mut State, at: Timestamp, by: &Actor, event: &Event) {
             plan_version,
             limits,
             requester,
+            breakpoints,
         } => {
-            let root = Frame {
-                phase: FramePhase::Turn {
-                    failures: 0,
-                    not_before: None,
-                },
-                rejected: BTreeMap::new(),
+            // A question from outside has nobody that thinks.
+            let frames = match state.kind {
+                ThreadKind::Agent => {
+                    BTreeMap::from([(FramePath::root(), Frame::new(*definition, None))])
+                }
+                ThreadKind::Outside | ThreadKind::Grant => BTreeMap::new(),
             };
             let active = Active {
                 limits: *limits,
@@ -58,7 +64,9 @@ pub fn apply(state: &mut State, at: Timestamp, by: &Actor, event: &Event) {
                 worked: crate::Span::ZERO,
                 busy_since: None,
                 stop: None,
-                frames: BTreeMap::from([(FramePath::root(), root)]),
+                paused: false,
+                breakpoints: breakpoints.clone(),
+                frames,
             };
             state.plan_version = *plan_version;
             state.run = Some(Run {
@@ -91,10 +99,9 @@ pub fn apply(state: &mut State, at: Timestamp, by: &Actor, event: &Event) {
             frame,
             text: _,
             calls,
-            interrupt,
             usage: _,
         } => {
-            model_replied(state, frame, calls, *interrupt);
+            model_replied(state, frame, calls);
             rest(state, at, Seen::ByItsDriver);
         }
         Event::ModelFailed {
@@ -108,6 +115,7 @@ pub fn apply(state: &mut State, at: Timestamp, by: &Actor, event: &Event) {
                 AfterModel::RetryAt { at } => FramePhase::Turn {
                     failures: *attempt,
                     not_before: Some(*at),
+                    passed: true,
                 },
                 AfterModel::Ask => FramePhase::Stuck {
                     error: error.clone(),
@@ -126,10 +134,14 @@ pub fn apply(state: &mut State, at: Timestamp, by: &Actor, event: &Event) {
                         warrant: warrant.clone(),
                         interrupt: interrupt.id,
                     },
-                    (Subject::Effect { .. }, None)
-                    | (Subject::Action { .. } | Subject::Model, _) => ActionStatus::Held {
-                        interrupt: interrupt.id,
-                    },
+                    (Subject::Effect { .. }, None) | (Subject::Action { .. }, _) => {
+                        ActionStatus::Held {
+                            interrupt: interrupt.id,
+                        }
+                    }
+                    (Subject::Model | Subject::Node { .. } | Subject::Question { .. }, _) => {
+                        continue;
+                    }
                 };
             }
             if let Some(old) = interrupt.supersedes {
@@ -151,8 +163,81 @@ pub fn apply(state: &mut State, at: Timestamp, by: &Actor, event: &Event) {
             roles: _,
             permissions: _,
         } => answered(state, at, by, *interrupt, decisions),
-        Event::InterruptClosed { interrupt, .. } => {
-            state.interrupts.remove(interrupt);
+        Event::InterruptClosed {
+            interrupt,
+            status: _,
+            reason: _,
+            rejected,
+        } => withdrawn(state, *interrupt, rejected),
+        Event::Paused => {
+            if let Some(active) = state.active_mut() {
+                active.paused = true;
+            }
+        }
+        Event::Continued => {
+            if let Some(active) = state.active_mut() {
+                active.paused = false;
+            }
+        }
+        Event::FrameOpened {
+            frame,
+            action,
+            input: _,
+        } => frame::open(state, frame, *action),
+        Event::FrameClosed { frame } => frame::close(state, frame),
+        Event::StepStarted {
+            action,
+            step,
+            name,
+            effect,
+            params,
+            attempt,
+            key: _,
+            epoch,
+            deadline,
+        } => {
+            let begun = step::Begun {
+                id: *step,
+                name,
+                effect: *effect,
+                params,
+                attempt: *attempt,
+                epoch: *epoch,
+                deadline: *deadline,
+            };
+            step::start(state, *action, &begun);
+        }
+        Event::Suspended {
+            action,
+            name: _,
+            interrupt,
+        } => {
+            let interrupt = *interrupt;
+            step::wait(state, *action, Wait::Answer { interrupt });
+            rest(state, at, Seen::ByItsDriver);
+        }
+        Event::Slept {
+            action,
+            name: _,
+            until,
+        } => {
+            step::wait(state, *action, Wait::Until { time: *until });
+            rest(state, at, Seen::ByItsDriver);
+        }
+        Event::Woken { action } => make_ready(state, *action, None),
+        Event::Yielded { action } => {
+            step::progress(state, *action);
+            make_ready(state, *action, None);
+            rest(state, at, Seen::ByItsDriver);
+        }
+        Event::GrantKept(grant) => {
+            state.grants.insert(grant.id, (**grant).clone());
+        }
+        Event::GrantUsed { grant, .. } => use_grant(state, *grant),
+        Event::GrantRevoked { grant } => {
+            if let Some(grant) = state.grants.get_mut(grant) {
+                grant.revoked = true;
+            }
         }
         Event::ActionStarted {
             action,
@@ -271,17 +356,18 @@ pub fn apply(state: &mut State, at: Timestamp, by: &Actor, event: &Event) {
             interrupt,
             actions,
         } => {
-            if let Some(run) = &mut state.run {
-                run.definition = *definition;
-            }
             for restated in actions {
-                // Of what was started nothing may be forgotten.
-                if let Some(action) = state.actions.get_mut(&restated.action)
-                    && matches!(
-                        action.status,
-                        ActionStatus::Held { .. } | ActionStatus::Ready { .. }
-                    )
-                    && action.attempts == 0
+                // Of what was started nothing may be forgotten; only a stepped tool starts nothing by being entered.
+                let Some(action) = state.actions.get_mut(&restated.action) else {
+                    continue;
+                };
+                let path = action.frame.clone();
+                if matches!(
+                    action.status,
+                    ActionStatus::Held { .. }
+                        | ActionStatus::Ready { .. }
+                        | ActionStatus::Waiting { .. }
+                ) && (action.attempts == 0 || action.tool.kind == ToolKind::Stepped)
                 {
                     action.definition = *definition;
                     action.tool = restated.tool.clone();
@@ -291,6 +377,7 @@ pub fn apply(state: &mut State, at: Timestamp, by: &Actor, event: &Event) {
                         interrupt: *interrupt,
                     };
                 }
+                repin(state, &path, *definition);
             }
         }
         Event::StopRequested { stop, closed } => {
@@ -299,6 +386,7 @@ pub fn apply(state: &mut State, at: Timestamp, by: &Actor, event: &Event) {
             }
             if let Some(active) = state.active_mut() {
                 active.stop = Some(stop.clone());
+                active.frames.retain(|path, _| path.is_root());
                 for frame in active.frames.values_mut() {
                     frame.phase = FramePhase::Acting;
                 }
@@ -313,12 +401,29 @@ pub fn apply(state: &mut State, at: Timestamp, by: &Actor, event: &Event) {
     }
 }
 
+/// A frame goes on with another definition.
+fn repin(state: &mut State, path: &FramePath, definition: Digest) {
+    if let Some(frame) = frame_mut(state, path) {
+        frame.definition = definition;
+    }
+    if let Some(run) = state.run.as_mut().filter(|_| path.is_root()) {
+        run.definition = definition;
+    }
+}
+
+fn frame_mut<'s>(state: &'s mut State, path: &FramePath) -> Option<&'s mut Frame> {
+    state.active_mut()?.frames.get_mut(path)
+}
+
 fn set_phase(state: &mut State, path: &FramePath, phase: FramePhase) {
-    if let Some(frame) = state
-        .active_mut()
-        .and_then(|active| active.frames.get_mut(path))
-    {
+    if let Some(frame) = frame_mut(state, path) {
         frame.phase = phase;
+    }
+}
+
+fn use_grant(state: &mut State, grant: GrantId) {
+    if let Some(grant) = state.grants.get_mut(&grant) {
+        grant.used = grant.used.saturating_add(1);
     }
 }
 
@@ -337,13 +442,11 @@ fn rest(state: &mut State, at: Timestamp, seen: Seen) {
     }
 }
 
-fn model_replied(
-    state: &mut State,
-    path: &FramePath,
-    calls: &[Called],
-    interrupt: Option<InterruptId>,
-) {
-    let Some((run, definition)) = state.run.as_ref().map(|run| (run.id, run.definition)) else {
+fn model_replied(state: &mut State, path: &FramePath, calls: &[Called]) {
+    let Some(run) = state.run.as_ref().map(|run| run.id) else {
+        return;
+    };
+    let Some(definition) = frame_mut(state, path).map(|frame| frame.definition) else {
         return;
     };
     let plan_version = state.plan_version;
@@ -357,6 +460,10 @@ fn model_replied(
             settle,
             hooks,
             verdict,
+            kind,
+            rule: _,
+            grant,
+            held_by,
         } = &called.fate
         else {
             continue;
@@ -369,28 +476,20 @@ fn model_replied(
             timeout: *timeout,
             settle: *settle,
             hooks: *hooks,
+            kind: *kind,
         };
         let params = Params::from_stored(&called.call.arguments);
         let params_hash = params.hash(&tool.name, &tool.version);
-        let warrant = Warrant {
-            from: WarrantFrom::Policy,
-            params_hash,
-            tool_version: version.clone(),
-            plan_version,
-        };
-        let status = match interrupt {
-            Some(interrupt) => ActionStatus::Held { interrupt },
-            None => ActionStatus::Ready {
-                warrant,
-                not_before: None,
-            },
-        };
-        let action = Action {
+        if let Some(grant) = grant {
+            use_grant(state, grant.grant);
+        }
+        let mut action = Action {
             id: *id,
             run,
             frame: path.clone(),
             parent: None,
             role: Role::Call,
+            step: None,
             call_id: called.call.id.clone(),
             order: u32::try_from(order).unwrap_or(u32::MAX),
             version: 1,
@@ -399,11 +498,22 @@ fn model_replied(
             params,
             params_hash,
             verdict: verdict.clone(),
+            grant: grant.clone(),
             attempts: 0,
+            progress: 0,
             settle_at: None,
+            passed: false,
             doubt: Doubt::None,
-            status,
+            status: ActionStatus::Held {
+                interrupt: held_by.unwrap_or_else(|| InterruptId::from_bytes([0; 16])),
+            },
         };
+        if held_by.is_none() {
+            action.status = ActionStatus::Ready {
+                warrant: action.unasked(plan_version),
+                not_before: None,
+            };
+        }
         state.actions.insert(*id, action);
     }
     if let Some(active) = state.active_mut() {
@@ -413,11 +523,10 @@ fn model_replied(
     }
     let phase = if acting {
         FramePhase::Acting
+    } else if calls.is_empty() {
+        FramePhase::Done
     } else {
-        FramePhase::Turn {
-            failures: 0,
-            not_before: None,
-        }
+        FramePhase::TURN
     };
     set_phase(state, path, phase);
 }

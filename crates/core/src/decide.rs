@@ -4,15 +4,22 @@
 //! know: ids and time, the policy's verdict, what a schema check found, what the tool that is about to be called is.
 
 mod answer;
+mod breakpoint;
 mod command;
 mod effect;
+mod frame;
+mod grant;
 mod late;
 mod model;
+mod outside;
 mod restate;
 mod run;
+mod step;
+mod timer;
 
 pub use command::{
-    Command, Judged, JudgedCall, ModelTrouble, Past, Proof, RestatedCall, SettledAs, ToolNow,
+    Command, Judged, JudgedCall, ModelTrouble, Past, Proof, Reply, RestatedCall, SettledAs,
+    Suspension, ToolNow,
 };
 
 use crate::{
@@ -69,6 +76,7 @@ pub(crate) fn decide_on(
     context: &mut Context,
 ) -> Result<(State, Vec<Event>), Refusal> {
     let now = context.now;
+    let watched = breakpoint::watched(&state);
     let mut draft = Draft {
         state,
         events: Vec::new(),
@@ -84,6 +92,7 @@ pub(crate) fn decide_on(
             definition,
             input,
             limits,
+            breakpoints,
         } => {
             run::start(
                 &mut draft,
@@ -95,19 +104,80 @@ pub(crate) fn decide_on(
                     definition,
                     input,
                     limits,
+                    breakpoints,
                 },
             )?;
         }
+        Command::Ask {
+            thread,
+            tenant,
+            workflow,
+            node,
+            kind,
+            prompt,
+            expiry,
+        } => {
+            let asker = outside::Asker {
+                thread,
+                tenant,
+                workflow,
+                node,
+            };
+            outside::ask(&mut draft, asker, kind, prompt, expiry)?;
+        }
         Command::Cancel => run::cancel(&mut draft)?,
+        Command::Pause => run::pause(&mut draft, true)?,
+        Command::Continue => run::pause(&mut draft, false)?,
+        Command::Tick => timer::tick(&mut draft),
+        Command::BeginStep {
+            action,
+            attempt,
+            name,
+            effect,
+            params,
+            epoch,
+        } => {
+            let wish = step::Wish {
+                name,
+                effect,
+                params,
+            };
+            step::begin(&mut draft, action, attempt, wish, epoch)?;
+        }
+        Command::Suspend {
+            action,
+            attempt,
+            name,
+            on,
+        } => step::suspend(&mut draft, action, attempt, name, on)?,
+        Command::Yield { action, attempt } => step::give_way(&mut draft, action, attempt)?,
+        Command::UseGrant {
+            thread,
+            grant,
+            action,
+            caller,
+        } => grant::reserve(&mut draft, thread, &grant, action, caller)?,
+        Command::RevokeGrant {
+            thread,
+            given,
+            grant,
+        } => grant::revoke(&mut draft, thread, given, grant)?,
         Command::StartModel { frame, epoch } => model::start(&mut draft, frame, epoch)?,
         Command::ModelReplied {
             frame,
             attempt,
             text,
             calls,
+            mode,
             usage,
         } => {
-            model::replied(&mut draft, frame, attempt, text, calls, usage)?;
+            let reply = model::Replied {
+                text,
+                calls,
+                mode,
+                usage,
+            };
+            model::replied(&mut draft, frame, attempt, reply)?;
         }
         Command::ModelFailed {
             frame,
@@ -132,11 +202,7 @@ pub(crate) fn decide_on(
             effect::orphaned(&mut draft, action, attempt)?
         }
         Command::LookedUp { action, lookup } => effect::looked_up(&mut draft, action, lookup)?,
-        Command::Answer {
-            interrupt,
-            answer,
-            misfits,
-        } => answer::answer(&mut draft, interrupt, &answer, &misfits)?,
+        Command::Answer { answers } => answer::answer(&mut draft, &answers)?,
         Command::Restate {
             definition,
             interrupt,
@@ -145,6 +211,10 @@ pub(crate) fn decide_on(
             restate::restate(&mut draft, definition, interrupt, calls)?;
         }
     }
+    frame::conclude(&mut draft);
+    // After the frames, since the end of one is the end of a call.
+    breakpoint::stop_after(&mut draft, watched);
+    outside::conclude(&mut draft);
     run::conclude(&mut draft);
     Ok((draft.state, draft.events))
 }

@@ -5,7 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{ActionId, Params};
+use crate::{ActionId, GrantTerms, InterruptId, Matches, Params, Scope, Span};
 
 /// The kinds of decision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -25,6 +25,8 @@ pub enum DecisionKind {
     NotCommitted,
     /// An unknown effect: undo it by the tool's own compensation.
     Compensate,
+    /// A question: this is the answer.
+    Answer,
 }
 
 impl DecisionKind {
@@ -42,6 +44,7 @@ impl DecisionKind {
             Self::Committed => "committed",
             Self::NotCommitted => "not_committed",
             Self::Compensate => "compensate",
+            Self::Answer => "answer",
         }
     }
 
@@ -56,6 +59,7 @@ impl DecisionKind {
             Self::Committed,
             Self::NotCommitted,
             Self::Compensate,
+            Self::Answer,
         ]
         .into_iter()
         .find(|kind| kind.as_str() == name)
@@ -154,7 +158,11 @@ impl From<Allowed> for Vec<DecisionKind> {
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Decision {
     /// Do it as it stands.
-    Approve,
+    Approve {
+        /// And let further calls like it pass without asking.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        grant: Option<GrantTerms>,
+    },
     /// Do it with these arguments instead. They replace the model's; they are not merged.
     Edit {
         /// The call to make.
@@ -181,6 +189,11 @@ pub enum Decision {
     NotCommitted,
     /// Undo it.
     Compensate,
+    /// The answer to a question.
+    Answer {
+        /// What whoever asked gets.
+        value: Value,
+    },
 }
 
 /// The call that a reviewer wants instead of the model's.
@@ -193,17 +206,21 @@ pub struct EditedAction {
 }
 
 impl Decision {
+    /// Do it as it stands.
+    pub const APPROVE: Self = Self::Approve { grant: None };
+
     /// Which kind it is.
     #[must_use]
     pub const fn kind(&self) -> DecisionKind {
         match self {
-            Self::Approve => DecisionKind::Approve,
+            Self::Approve { .. } => DecisionKind::Approve,
             Self::Edit { .. } => DecisionKind::Edit,
             Self::Reject { .. } => DecisionKind::Reject,
             Self::Respond { .. } => DecisionKind::Respond,
             Self::Committed { .. } => DecisionKind::Committed,
             Self::NotCommitted => DecisionKind::NotCommitted,
             Self::Compensate => DecisionKind::Compensate,
+            Self::Answer { .. } => DecisionKind::Answer,
         }
     }
 }
@@ -217,6 +234,47 @@ pub enum Answer {
     ById(Vec<(ActionId, Decision)>),
     /// The same decision for every action, however many there are.
     All(Decision),
+}
+
+/// Answers to one thread, as a door received them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Answers {
+    /// To the only interrupt that is pending.
+    Only(Answer),
+    /// By interrupt, in any order; the others stay pending.
+    ByInterrupt(Vec<(InterruptId, Answer)>),
+}
+
+impl Answers {
+    /// Reads what [`Answer::parse`] reads, or a map from interrupt ids to such answers or single decisions.
+    ///
+    /// # Errors
+    ///
+    /// Says which answer is wrong, and what would be right.
+    pub fn parse(text: &str) -> Result<Self, BadAnswer> {
+        let value =
+            crate::params::parse_strict(text).map_err(|error| BadAnswer(error.to_string()))?;
+        let Value::Object(map) = &value else {
+            return Answer::from_value(&value).map(Self::Only);
+        };
+        let named = |key: &String| key.starts_with(InterruptId::PREFIX);
+        if !map.keys().any(named) {
+            return Answer::from_value(&value).map(Self::Only);
+        }
+        let mut answers = Vec::with_capacity(map.len());
+        for (key, value) in map {
+            let interrupt = key.parse().map_err(|error| BadAnswer(format!("{error}")))?;
+            let is_decision = value.get("type").is_some();
+            let answer = if is_decision {
+                Answer::from_value(&Value::Array(vec![value.clone()]))
+            } else {
+                Answer::from_value(value)
+            };
+            let answer = answer.map_err(|BadAnswer(error)| BadAnswer(format!("{key}: {error}")))?;
+            answers.push((interrupt, answer));
+        }
+        Ok(Self::ByInterrupt(answers))
+    }
 }
 
 /// An answer cannot be read.
@@ -308,7 +366,9 @@ fn read_decision(value: &Value) -> Result<(Option<ActionId>, Decision), BadAnswe
         ));
     };
     let known: &[&str] = match kind {
-        DecisionKind::Approve | DecisionKind::NotCommitted | DecisionKind::Compensate => &[],
+        DecisionKind::Approve => &["grant"],
+        DecisionKind::NotCommitted | DecisionKind::Compensate => &[],
+        DecisionKind::Answer => &["value"],
         DecisionKind::Edit => &["edited_action", "editedAction"],
         DecisionKind::Reject | DecisionKind::Respond => &["message"],
         DecisionKind::Committed => &["result"],
@@ -334,7 +394,15 @@ fn read_decision(value: &Value) -> Result<(Option<ActionId>, Decision), BadAnswe
         Some(_) => return bad("`message` must be a string"),
     };
     let decision = match kind {
-        DecisionKind::Approve => Decision::Approve,
+        DecisionKind::Approve => Decision::Approve {
+            grant: map.get("grant").map(read_grant).transpose()?,
+        },
+        DecisionKind::Answer => match map.get("value") {
+            Some(value) => Decision::Answer {
+                value: value.clone(),
+            },
+            None => return bad("a decision of type `answer` needs a `value`"),
+        },
         DecisionKind::Edit => Decision::Edit {
             edited_action: read_edit(map)?,
         },
@@ -354,6 +422,57 @@ fn read_decision(value: &Value) -> Result<(Option<ActionId>, Decision), BadAnswe
         DecisionKind::Compensate => Decision::Compensate,
     };
     Ok((id, decision))
+}
+
+fn read_grant(value: &Value) -> Result<GrantTerms, BadAnswer> {
+    let Value::Object(map) = value else {
+        return bad("`grant` must be an object such as {\"scope\":\"thread\",\"match\":\"tool\"}");
+    };
+    let known = ["scope", "match", "expires_in", "expiresIn", "uses"];
+    if let Some(key) = map.keys().find(|key| !known.contains(&key.as_str())) {
+        return bad(format!("`{key}` does not belong to a `grant`"));
+    }
+    let word = |key: &str, words: &[&str]| match map.get(key) {
+        Some(Value::String(word)) if words.contains(&word.as_str()) => Ok(word.clone()),
+        Some(_) | None => bad(format!("`grant.{key}` must be one of {}", words.join(", "))),
+    };
+    let scope = match word("scope", &["thread", "agent"])?.as_str() {
+        "agent" => Scope::Agent,
+        _ => Scope::Thread,
+    };
+    let matches = match word("match", &["tool", "args", "all"])?.as_str() {
+        "tool" => Matches::Tool,
+        "args" => Matches::Args,
+        _ => Matches::All,
+    };
+    if (scope, matches) == (Scope::Agent, Matches::All) {
+        return bad("a `grant` for `all` calls is good for one thread only; say scope `thread`");
+    }
+    let expires_in = match (map.get("expires_in"), map.get("expiresIn")) {
+        (None, None) => None,
+        (Some(_), Some(_)) => return bad("give `expires_in` or `expiresIn`, not both"),
+        (Some(text), None) | (None, Some(text)) => {
+            let span = text.as_str().and_then(Span::parse);
+            let span = span.filter(|span| *span > Span::ZERO);
+            Some(span.map_or_else(
+                || bad("`grant.expires_in` must be a length of time such as `15m`"),
+                Ok,
+            )?)
+        }
+    };
+    let uses = match map.get("uses") {
+        None => None,
+        Some(uses) => match uses.as_u64().and_then(|uses| u32::try_from(uses).ok()) {
+            Some(uses) if uses > 0 => Some(uses),
+            Some(_) | None => return bad("`grant.uses` must be a whole number of at least 1"),
+        },
+    };
+    Ok(GrantTerms {
+        scope,
+        matches,
+        expires_in,
+        uses,
+    })
 }
 
 fn read_edit(map: &serde_json::Map<String, Value>) -> Result<EditedAction, BadAnswer> {
@@ -404,7 +523,7 @@ mod tests {
         let plain =
             Answer::parse(r#"[{"type":"approve"},{"type":"reject","message":"no"}]"#).unwrap();
         let expected = Answer::ByPosition(vec![
-            Decision::Approve,
+            Decision::APPROVE,
             Decision::Reject {
                 message: Some("no".to_owned()),
             },

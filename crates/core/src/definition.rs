@@ -1,11 +1,11 @@
 //! What an agent is: its model, prompt, tools, policy and limits. A run is pinned to one definition by its digest.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{Allowed, Digest, Span};
+use crate::{Digest, Policy, Span};
 
 /// An agent's definition, complete and checked: every default filled in, every path absolute.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -30,9 +30,63 @@ pub struct Definition {
     pub interrupt_mode: InterruptMode,
     /// Where it must stop.
     pub limits: Limits,
+    /// Where it stops to be looked at.
+    #[serde(default, skip_serializing_if = "Breakpoints::is_empty")]
+    pub breakpoints: Breakpoints,
+    /// The agents that it may give tasks to.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub subagents: Vec<Subagent>,
+    /// Whether its subagents' policies may only tighten its own.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub strict: bool,
+}
+
+/// An agent that another one may give tasks to. Whatever it inherits is filled in.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Subagent {
+    /// What the model that gives it tasks is told about it.
+    pub description: String,
+    /// What it is. Its name is unique among its siblings.
+    pub definition: Definition,
+}
+
+/// Where a run stops to be looked at: `model` and names of tools, in every frame.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Breakpoints {
+    /// Before the node is entered.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub before: BTreeSet<String>,
+    /// After it was left.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub after: BTreeSet<String>,
+}
+
+impl Breakpoints {
+    /// The node that is a model's turn.
+    pub const MODEL: &'static str = "model";
+
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.before.is_empty() && self.after.is_empty()
+    }
 }
 
 impl Definition {
+    /// The tool by which a task is given to a subagent.
+    pub const TASK: &'static str = "task";
+
+    /// How deep subagents may be nested.
+    pub const MAX_DEPTH: usize = 8;
+
+    /// The subagent with this name.
+    #[must_use]
+    pub fn subagent(&self, name: &str) -> Option<&Subagent> {
+        self.subagents
+            .iter()
+            .find(|subagent| subagent.definition.name == name)
+    }
+
     /// The stored spelling: canonical JSON, so that equal definitions have one digest.
     ///
     /// # Errors
@@ -64,6 +118,9 @@ pub struct ToolSpec {
     pub input_schema: Value,
     /// How it is run.
     pub runner: Runner,
+    /// Whether it is one effect, or takes steps.
+    #[serde(default, skip_serializing_if = "ToolKind::is_plain")]
+    pub kind: ToolKind,
     /// How long one call may take.
     pub timeout: Span,
     /// How long after the deadline an effect may still appear.
@@ -101,6 +158,25 @@ impl ToolSpec {
             },
             Runner::Code { hooks } => *hooks,
         }
+    }
+}
+
+/// What a call of a tool is made of.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ToolKind {
+    /// The whole call is the effect.
+    #[default]
+    Plain,
+    /// Entering it has no effect and can be repeated; its steps are the effects, and it may ask people in between.
+    Stepped,
+    /// It gives a task to a subagent.
+    Task,
+}
+
+impl ToolKind {
+    pub(crate) const fn is_plain(&self) -> bool {
+        matches!(self, Self::Plain)
     }
 }
 
@@ -159,6 +235,8 @@ pub enum Effect {
 pub enum InterruptMode {
     /// All of them in one interrupt; the turn's other calls wait for it.
     Batched,
+    /// Each of them in an interrupt of its own; the turn's other calls run at once.
+    PerCall,
 }
 
 /// Where a run must stop.
@@ -179,193 +257,5 @@ impl Default for Limits {
             calls: 500,
             time: Span::from_secs(3_600),
         }
-    }
-}
-
-/// Which calls a person must allow.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Policy {
-    /// By tool name; `*` stands for every tool that is not named.
-    pub interrupt_on: BTreeMap<String, Gate>,
-    /// For tools that `interrupt_on` does not cover.
-    pub default: DefaultRule,
-}
-
-/// What `interrupt_on` says of a tool.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "is", rename_all = "snake_case")]
-pub enum Gate {
-    /// Nobody is asked.
-    Open,
-    /// A person is asked.
-    Ask {
-        /// What they may say.
-        allowed: Allowed,
-        /// What they are told; the default text names tool and arguments.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        description: Option<String>,
-    },
-}
-
-/// What happens to a tool that `interrupt_on` does not cover.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum DefaultRule {
-    /// It runs.
-    #[default]
-    Allow,
-    /// A person is asked, with the standard decisions.
-    Interrupt,
-    /// It does not run.
-    Deny,
-}
-
-impl Policy {
-    /// The name that stands for every tool that is not named.
-    pub const ANY: &'static str = "*";
-
-    /// What this policy says of a call to `tool`.
-    #[must_use]
-    pub fn judge(&self, tool: &str) -> Verdict {
-        let ask = |allowed: &Allowed, description: &Option<String>| Verdict::Ask {
-            allowed: allowed.clone(),
-            description: description.clone(),
-        };
-        match self
-            .interrupt_on
-            .get(tool)
-            .or_else(|| self.interrupt_on.get(Self::ANY))
-        {
-            Some(Gate::Open) => Verdict::Allow,
-            Some(Gate::Ask {
-                allowed,
-                description,
-            }) => ask(allowed, description),
-            None => match self.default {
-                DefaultRule::Allow => Verdict::Allow,
-                DefaultRule::Interrupt => ask(&Allowed::standard(), &None),
-                DefaultRule::Deny => Verdict::Deny,
-            },
-        }
-    }
-}
-
-/// What the policy said of one call. Evaluated once, then data.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "is", rename_all = "snake_case")]
-pub enum Verdict {
-    /// It may run.
-    Allow,
-    /// A person must allow it.
-    Ask {
-        /// What they may say.
-        allowed: Allowed,
-        /// What they are told, if not the default text.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        description: Option<String>,
-    },
-    /// It may not run.
-    Deny,
-}
-
-impl Verdict {
-    /// Whether this verdict forbids something that `old` allowed.
-    #[must_use]
-    pub fn is_tighter_than(&self, old: &Self) -> bool {
-        match (self, old) {
-            (Self::Allow, Self::Allow | Self::Ask { .. } | Self::Deny)
-            | (Self::Ask { .. } | Self::Deny, Self::Deny) => false,
-            (Self::Ask { .. } | Self::Deny, Self::Allow) | (Self::Deny, Self::Ask { .. }) => true,
-            (Self::Ask { allowed: new, .. }, Self::Ask { allowed: old, .. }) => {
-                old.as_slice().iter().any(|kind| !new.contains(*kind))
-            }
-        }
-    }
-
-    /// What both verdicts allow: the old one is a floor that a new one may raise and never lowers.
-    #[must_use]
-    pub fn meet(&self, old: &Self) -> Self {
-        match (self, old) {
-            (Self::Deny, _) | (_, Self::Deny) => Self::Deny,
-            (Self::Allow, Self::Allow | Self::Ask { .. }) => old.clone(),
-            (Self::Ask { .. }, Self::Allow) => self.clone(),
-            (
-                Self::Ask {
-                    allowed: new,
-                    description,
-                },
-                Self::Ask { allowed: old, .. },
-            ) => {
-                let mut both = new.as_slice().to_vec();
-                both.retain(|kind| old.contains(*kind));
-                // Where nothing is left that both allow, it cannot be done at all.
-                Allowed::new(both).map_or(Self::Deny, |allowed| Self::Ask {
-                    allowed,
-                    description: description.clone(),
-                })
-            }
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::DecisionKind;
-
-    fn policy(entries: &[(&str, Gate)], default: DefaultRule) -> Policy {
-        Policy {
-            interrupt_on: entries
-                .iter()
-                .map(|(name, gate)| ((*name).to_owned(), gate.clone()))
-                .collect(),
-            default,
-        }
-    }
-
-    fn ask(kinds: &[DecisionKind]) -> Verdict {
-        Verdict::Ask {
-            allowed: Allowed::new(kinds.to_vec()).unwrap(),
-            description: None,
-        }
-    }
-
-    #[test]
-    fn a_named_gate_wins_over_the_star_and_the_star_over_the_default() {
-        let gate = Gate::Ask {
-            allowed: Allowed::standard(),
-            description: None,
-        };
-        let policy = policy(&[("read", Gate::Open), ("*", gate)], DefaultRule::Deny);
-        assert_eq!(policy.judge("read"), Verdict::Allow);
-        assert_eq!(
-            policy.judge("anything"),
-            Verdict::Ask {
-                allowed: Allowed::standard(),
-                description: None
-            }
-        );
-    }
-
-    #[test]
-    fn an_empty_map_leaves_it_to_the_default() {
-        assert_eq!(policy(&[], DefaultRule::Allow).judge("x"), Verdict::Allow);
-        assert_eq!(policy(&[], DefaultRule::Deny).judge("x"), Verdict::Deny);
-        let asked = Verdict::Ask {
-            allowed: Allowed::standard(),
-            description: None,
-        };
-        assert_eq!(policy(&[], DefaultRule::Interrupt).judge("x"), asked);
-    }
-
-    #[test]
-    fn tighter_means_that_something_is_no_longer_allowed() {
-        use DecisionKind::{Approve, Edit, Reject};
-        let (wide, narrow) = (ask(&[Approve, Edit, Reject]), ask(&[Approve, Reject]));
-        assert!(narrow.is_tighter_than(&wide) && !wide.is_tighter_than(&narrow));
-        assert!(wide.is_tighter_than(&Verdict::Allow) && !Verdict::Allow.is_tighter_than(&wide));
-        assert!(
-            Verdict::Deny.is_tighter_than(&wide) && !Verdict::Deny.is_tighter_than(&Verdict::Deny)
-        );
     }
 }

@@ -6,9 +6,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::{
-    Action, ActionId, Decision, Digest, FramePath, Hooks, Interrupt, InterruptId, InterruptStatus,
-    Limits, Lookup, Outcome, Principal, RunId, Span, ThreadId, Timestamp, ToolCall, ToolFacts,
-    Verdict,
+    Action, ActionId, Breakpoints, Decision, Digest, Effect, FramePath, Grant, GrantId, GrantUse,
+    Hooks, Interrupt, InterruptId, InterruptStatus, Limits, Lookup, Outcome, Params, Principal,
+    RunId, Span, ThreadId, ThreadKind, Timestamp, ToolCall, ToolFacts, ToolKind, Verdict,
 };
 
 /// One thing that happened.
@@ -26,6 +26,9 @@ pub enum Event {
         agent: String,
         /// Its session, unique within tenant and agent.
         session: String,
+        /// What it is for.
+        #[serde(default, skip_serializing_if = "is_default")]
+        kind: ThreadKind,
     },
     /// A run began.
     RunStarted {
@@ -41,6 +44,9 @@ pub enum Event {
         limits: Limits,
         /// Who asked, with what they were permitted then.
         requester: Principal,
+        /// Where it stops to be looked at.
+        #[serde(default, skip_serializing_if = "Breakpoints::is_empty")]
+        breakpoints: Breakpoints,
     },
     /// A model is about to be called.
     ModelStarted {
@@ -64,9 +70,6 @@ pub enum Event {
         /// What it wants done.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         calls: Vec<Called>,
-        /// The question that follows, for which all calls of this turn wait.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        interrupt: Option<InterruptId>,
         /// What it cost.
         #[serde(default, skip_serializing_if = "Usage::is_zero")]
         usage: Usage,
@@ -112,6 +115,9 @@ pub enum Event {
         status: InterruptStatus,
         /// Why, for a person to read.
         reason: String,
+        /// The calls that are thereby rejected, as by the system: nobody decided in time.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        rejected: Vec<ActionId>,
     },
     /// A call is about to be made.
     ActionStarted {
@@ -206,6 +212,90 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         closed: Vec<ActionId>,
     },
+    /// A user paused the run: what is in flight goes on, and nothing starts.
+    Paused,
+    /// A user let it go on.
+    Continued,
+    /// A subagent was given a task.
+    FrameOpened {
+        /// Its frame.
+        frame: FramePath,
+        /// The action that gave it.
+        action: ActionId,
+        /// The task.
+        input: String,
+    },
+    /// A subagent has said its last word, which is the result of the action that gave it the task.
+    FrameClosed {
+        /// Its frame.
+        frame: FramePath,
+    },
+    /// A stepped tool is about to take a step.
+    StepStarted {
+        /// The tool's action.
+        action: ActionId,
+        /// The step's own.
+        step: ActionId,
+        /// The step's name within the action.
+        name: String,
+        /// What repeating it would do.
+        effect: Effect,
+        /// What it is about to be done with.
+        params: Params,
+        /// The how-manieth time.
+        #[serde(default = "first", skip_serializing_if = "is_first")]
+        attempt: u32,
+        /// Under this key.
+        key: String,
+        /// By the driver with this epoch.
+        epoch: u64,
+        /// Until then at the latest. The tool's settle time comes on top.
+        deadline: Timestamp,
+    },
+    /// A stepped tool asks something, by the interrupt that follows, and is entered again with the answer.
+    Suspended {
+        /// The tool's action.
+        action: ActionId,
+        /// The question's name within the action.
+        name: String,
+        /// The question that follows.
+        interrupt: InterruptId,
+    },
+    /// A stepped tool sleeps, and is entered again when it is woken.
+    Slept {
+        /// The tool's action.
+        action: ActionId,
+        /// The sleep's name within the action.
+        name: String,
+        /// Until when.
+        until: Timestamp,
+    },
+    /// A sleep is over.
+    Woken {
+        /// The tool's action.
+        action: ActionId,
+    },
+    /// A stepped tool was left between two steps, because nothing may start now. It is entered again.
+    Yielded {
+        /// The tool's action.
+        action: ActionId,
+    },
+    /// A grant that is wider than a thread is counted here from now on.
+    GrantKept(Box<Grant>),
+    /// A call of some thread passes by this grant.
+    GrantUsed {
+        /// The grant.
+        grant: GrantId,
+        /// The call.
+        action: ActionId,
+        /// Where.
+        thread: ThreadId,
+    },
+    /// A grant was taken back.
+    GrantRevoked {
+        /// The grant.
+        grant: GrantId,
+    },
     /// The run is over.
     RunEnded {
         /// How.
@@ -235,6 +325,18 @@ impl Event {
             Self::CompensationBound { .. } => "compensation_bound",
             Self::Repinned { .. } => "repinned",
             Self::StopRequested { .. } => "stop_requested",
+            Self::Paused => "paused",
+            Self::Continued => "continued",
+            Self::FrameOpened { .. } => "frame_opened",
+            Self::FrameClosed { .. } => "frame_closed",
+            Self::StepStarted { .. } => "step_started",
+            Self::Suspended { .. } => "suspended",
+            Self::Slept { .. } => "slept",
+            Self::Woken { .. } => "woken",
+            Self::Yielded { .. } => "yielded",
+            Self::GrantKept(_) => "grant_kept",
+            Self::GrantUsed { .. } => "grant_used",
+            Self::GrantRevoked { .. } => "grant_revoked",
             Self::RunEnded { .. } => "run_ended",
         }
     }
@@ -252,6 +354,10 @@ pub struct Called {
 /// What becomes of a call that a model asked for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "is", rename_all = "snake_case")]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "nearly every call is an action, and a turn has few calls"
+)]
 pub enum Fate {
     /// It is an action. Its parameters are the call's arguments in their canonical spelling.
     Action {
@@ -260,7 +366,7 @@ pub enum Fate {
         /// Version of the tool.
         version: String,
         /// What repeating it would do.
-        effect: crate::Effect,
+        effect: Effect,
         /// How long one attempt may take.
         timeout: Span,
         /// How long after the deadline an effect may still appear.
@@ -271,6 +377,19 @@ pub enum Fate {
         /// What the policy said.
         #[serde(default = "allowed", skip_serializing_if = "is_allowed")]
         verdict: Verdict,
+        /// What a call of it is made of.
+        #[serde(default, skip_serializing_if = "is_default")]
+        kind: ToolKind,
+        /// The rule that decided, where one did; or why it could not be told.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        rule: Option<String>,
+        /// The grant that lets it pass without asking anybody.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        grant: Option<GrantUse>,
+        /// The question that follows, for which it waits: because it is asked about, or because it shares the turn with
+        /// a call that is.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        held_by: Option<InterruptId>,
     },
     /// It is not done, and the model is told why.
     Refused {
@@ -352,6 +471,9 @@ pub struct Decided {
     /// The call that was decided on: for an edit the edited one. Absent where the question was not about a call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub params_hash: Option<Digest>,
+    /// What was allowed for further calls by it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub grant: Option<Box<Grant>>,
 }
 
 /// How a call that reported its outcome ended.
@@ -461,6 +583,11 @@ pub enum Stop {
         /// How often it was rejected.
         rejections: u32,
     },
+    /// Nobody answered in time.
+    TimedOut {
+        /// The question.
+        interrupt: InterruptId,
+    },
     /// A person gave up on it after its model did not answer.
     ModelUnavailable {
         /// What was seen last.
@@ -496,6 +623,8 @@ pub enum RunOutcome {
     },
     /// It was stopped.
     Cancelled,
+    /// It was stopped, because nobody answered in time.
+    TimedOut,
 }
 
 /// A result for the model from a value that a person or a lookup gave.

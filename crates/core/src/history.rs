@@ -76,6 +76,18 @@ fn settles_as_done(event: &Event, id: ActionId) -> bool {
         | Event::CompensationBound { .. }
         | Event::Repinned { .. }
         | Event::StopRequested { .. }
+        | Event::Paused
+        | Event::Continued
+        | Event::FrameOpened { .. }
+        | Event::FrameClosed { .. }
+        | Event::StepStarted { .. }
+        | Event::Suspended { .. }
+        | Event::Slept { .. }
+        | Event::Woken { .. }
+        | Event::Yielded { .. }
+        | Event::GrantKept(_)
+        | Event::GrantUsed { .. }
+        | Event::GrantRevoked { .. }
         | Event::RunEnded { .. } => false,
     }
 }
@@ -116,6 +128,18 @@ pub fn closing(entry: &Entry, id: InterruptId) -> Option<Closing> {
         | Event::CompensationBound { .. }
         | Event::Repinned { .. }
         | Event::StopRequested { .. }
+        | Event::Paused
+        | Event::Continued
+        | Event::FrameOpened { .. }
+        | Event::FrameClosed { .. }
+        | Event::StepStarted { .. }
+        | Event::Suspended { .. }
+        | Event::Slept { .. }
+        | Event::Woken { .. }
+        | Event::Yielded { .. }
+        | Event::GrantKept(_)
+        | Event::GrantUsed { .. }
+        | Event::GrantRevoked { .. }
         | Event::RunEnded { .. } => return None,
     };
     Some(Closing {

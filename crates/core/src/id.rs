@@ -97,8 +97,38 @@ ids! {
     InterruptId = "int_";
     /// An action: one tool call, or one thing a person is asked about.
     ActionId = "act_";
+    /// A grant: what a person allowed for several calls.
+    GrantId = "grt_";
     /// A process that may drive threads.
     OwnerId = "own_";
+}
+
+/// Sixteen bytes that follow from these parts, which do not run together.
+fn derive(parts: &[&[u8]]) -> [u8; 16] {
+    let mut hash = Sha256::new();
+    for part in parts {
+        hash.update((part.len() as u64).to_be_bytes());
+        hash.update(part);
+    }
+    let mut bytes = [0; 16];
+    bytes.copy_from_slice(&hash.finalize()[..16]);
+    bytes
+}
+
+impl ActionId {
+    /// The id of a step of this action. Whoever begins the step, and however often, means the same one.
+    #[must_use]
+    pub fn step(&self, name: &str) -> Self {
+        Self(derive(&[b"holdpoint/step/1", &self.0, name.as_bytes()]))
+    }
+}
+
+impl GrantId {
+    /// The id of the grant that is given by approving an action.
+    #[must_use]
+    pub fn of_approval(interrupt: InterruptId, action: ActionId) -> Self {
+        Self(derive(&[b"holdpoint/grant/1", &interrupt.0, &action.0]))
+    }
 }
 
 impl ThreadId {
@@ -108,14 +138,25 @@ impl ThreadId {
     /// compare-and-set of its first append lets one of them create it.
     #[must_use]
     pub fn of_session(tenant: &str, agent: &str, session: &str) -> Self {
-        let mut hash = Sha256::new();
-        for part in ["holdpoint/thread/1", tenant, agent, session] {
-            hash.update((part.len() as u64).to_be_bytes());
-            hash.update(part);
-        }
-        let mut bytes = [0; 16];
-        bytes.copy_from_slice(&hash.finalize()[..16]);
-        Self(bytes)
+        let parts = ["holdpoint/thread/1", tenant, agent, session];
+        Self(derive(&parts.map(str::as_bytes)))
+    }
+
+    /// The id of the thread of questions that a node of a workflow outside asks.
+    #[must_use]
+    pub fn of_node(tenant: &str, workflow: &str, node: &str) -> Self {
+        let parts = ["holdpoint/outside/1", tenant, workflow, node];
+        Self(derive(&parts.map(str::as_bytes)))
+    }
+
+    /// The id of the thread in which the uses of a grant are counted.
+    #[must_use]
+    pub fn of_grant(tenant: &str, grant: GrantId) -> Self {
+        Self(derive(&[
+            b"holdpoint/grant-thread/1",
+            tenant.as_bytes(),
+            &grant.0,
+        ]))
     }
 }
 

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::{Entry, Event, Index, IndexChange, IndexRow, State, next};
+use crate::{Entry, Event, Index, IndexChange, IndexRow, Scope, State, ThreadKind, next};
 
 /// What changes in the indexes, where the rows in `old` stood for what was open before.
 pub(crate) fn changes(
@@ -17,7 +17,7 @@ pub(crate) fn changes(
     let added = new.difference(old).cloned().map(IndexChange::Put);
     let past = entries
         .iter()
-        .filter_map(|entry| past_rows(after, entry))
+        .flat_map(|entry| past_rows(after, entry))
         .map(IndexChange::Put);
     removed.chain(added).chain(past).collect()
 }
@@ -47,15 +47,15 @@ pub(crate) fn open_rows(state: &State) -> BTreeSet<IndexRow> {
             interrupt.id.to_string(),
             interrupt.asked_at.as_micros(),
         );
-        if let Some(expires_at) = interrupt.expires_at {
-            add(Index::Due, String::new(), expires_at.as_micros());
-        }
+    }
+    if let Some(due_at) = state.due_at() {
+        add(Index::Due, String::new(), due_at.as_micros());
     }
     rows
 }
 
 /// Rows that an event leaves behind for good.
-fn past_rows(state: &State, entry: &Entry) -> Option<IndexRow> {
+fn past_rows(state: &State, entry: &Entry) -> Vec<IndexRow> {
     let seq = i64::try_from(entry.seq).unwrap_or(i64::MAX);
     let row = |index, key: String, sort| IndexRow {
         index,
@@ -64,10 +64,31 @@ fn past_rows(state: &State, entry: &Entry) -> Option<IndexRow> {
         thread: state.thread,
     };
     match &entry.event {
-        Event::ThreadCreated { session, .. } => Some(row(Index::Session, session.clone(), 0)),
-        Event::RunStarted { run, .. } => Some(row(Index::Run, run.to_string(), seq)),
-        Event::Answered { interrupt, .. } | Event::InterruptClosed { interrupt, .. } => {
-            Some(row(Index::Closed, interrupt.to_string(), seq))
+        Event::ThreadCreated { session, kind, .. } => match kind {
+            ThreadKind::Agent => vec![row(Index::Session, session.clone(), 0)],
+            ThreadKind::Outside | ThreadKind::Grant => Vec::new(),
+        },
+        Event::RunStarted { run, .. } => vec![row(Index::Run, run.to_string(), seq)],
+        Event::Answered {
+            interrupt,
+            decisions,
+            ..
+        } => {
+            let mut rows = vec![row(Index::Closed, interrupt.to_string(), seq)];
+            let mut grants = decisions
+                .iter()
+                .filter_map(|decided| decided.grant.as_ref());
+            if grants.any(|grant| grant.terms.scope == Scope::Agent) {
+                rows.push(row(Index::Grant, state.agent.clone(), seq));
+            }
+            rows
+        }
+        Event::InterruptClosed { interrupt, .. } => {
+            vec![row(Index::Closed, interrupt.to_string(), seq)]
+        }
+        Event::InterruptRaised(interrupt) if state.kind == ThreadKind::Outside => {
+            let asked_at = interrupt.asked_at.as_micros();
+            vec![row(Index::Workflow, state.agent.clone(), asked_at)]
         }
         Event::ModelStarted { .. }
         | Event::ModelReplied { .. }
@@ -82,6 +103,18 @@ fn past_rows(state: &State, entry: &Entry) -> Option<IndexRow> {
         | Event::CompensationBound { .. }
         | Event::Repinned { .. }
         | Event::StopRequested { .. }
-        | Event::RunEnded { .. } => None,
+        | Event::Paused
+        | Event::Continued
+        | Event::FrameOpened { .. }
+        | Event::FrameClosed { .. }
+        | Event::StepStarted { .. }
+        | Event::Suspended { .. }
+        | Event::Slept { .. }
+        | Event::Woken { .. }
+        | Event::Yielded { .. }
+        | Event::GrantKept(_)
+        | Event::GrantUsed { .. }
+        | Event::GrantRevoked { .. }
+        | Event::RunEnded { .. } => Vec::new(),
     }
 }

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     ActionId, Actor, Allowed, Answer, Asked, Decision, DecisionKind, Digest, FramePath,
-    InterruptId, Misfit, RunId, State, Timestamp,
+    InterruptId, Misfit, Prompt, RunId, State, Timestamp,
 };
 
 /// What kind of question it is.
@@ -207,6 +207,48 @@ pub enum Subject {
     },
     /// The model of the interrupt's frame, which gave no answer.
     Model,
+    /// A node that the run is about to enter, or has left.
+    Node {
+        /// `model`, or a tool.
+        node: String,
+        /// On which side of it.
+        side: Side,
+        /// The call that is about to be made, or was.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        action: Option<ActionId>,
+    },
+    /// Something that a tool's own code, or a program outside, wants to know.
+    Question {
+        /// The tool's call.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        action: Option<ActionId>,
+        /// The question's name within that call.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        name: String,
+        /// What is asked.
+        prompt: Box<Prompt>,
+    },
+}
+
+/// On which side of a node a run stops.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Side {
+    /// It is about to be entered.
+    Before,
+    /// It was left.
+    After,
+}
+
+impl Interrupt {
+    /// From when on it can no longer be answered.
+    #[must_use]
+    pub const fn due_at(&self) -> Option<Timestamp> {
+        match self.on_timeout {
+            OnTimeout::Expire | OnTimeout::Reject => self.expires_at,
+            OnTimeout::Escalate | OnTimeout::Keep => None,
+        }
+    }
 }
 
 impl Interrupt {

@@ -70,7 +70,25 @@ pub enum Misfit {
         /// The tool that the edit names.
         named: String,
     },
-    /// Edited arguments do not fit the tool's schema.
+    /// A question's answer is none that it may get.
+    #[error("{action}: `value`: {problem}")]
+    Value {
+        /// What it is for.
+        #[serde(flatten)]
+        action: Asked,
+        /// What is wrong with it, and where.
+        problem: String,
+    },
+    /// Nothing can be granted with this answer.
+    #[error("{action}: `grant`: {problem}")]
+    Grant {
+        /// What it was to be given for.
+        #[serde(flatten)]
+        action: Asked,
+        /// Why not.
+        problem: String,
+    },
+    /// Edited arguments do not fit the tool's schema, or its policy.
     #[error("{action}: `edited_action.args`: {problem}")]
     Arguments {
         /// What they are for.

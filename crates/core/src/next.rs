@@ -1,6 +1,8 @@
 //! What may go on now, over all frames.
 
-use crate::{ActionId, ActionStatus, Effect, FramePath, FramePhase, Role, State, Timestamp};
+use crate::{
+    Action, ActionId, ActionStatus, Effect, FramePath, FramePhase, Role, State, Timestamp, ToolKind,
+};
 
 /// One thing that may go on.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -44,19 +46,24 @@ pub enum Work {
     },
 }
 
+/// How many subagents of one depth may be at work at once; each is part of the head. Those that are deeper never wait for
+/// those above them, so that frames do not wait for each other in a circle.
+const MAX_FRAMES: usize = 16;
+
 /// All that may go on now. Where it is empty, there is nothing to drive: the run is over or waits.
 #[must_use]
 pub fn next(state: &State) -> Vec<Work> {
     let mut work = Vec::new();
-    let going_on = state.active().filter(|active| active.stop.is_none());
-    if let Some(active) = going_on {
+    if let Some(active) = state.active().filter(|active| active.stop.is_none()) {
         for (path, frame) in &active.frames {
             match frame.phase {
                 FramePhase::Turn { not_before, .. } => {
-                    work.push(Work::CallModel {
-                        frame: path.clone(),
-                        not_before,
-                    });
+                    if may_start(state, path) {
+                        work.push(Work::CallModel {
+                            frame: path.clone(),
+                            not_before,
+                        });
+                    }
                 }
                 FramePhase::Thinking { attempt, .. } => {
                     work.push(Work::AwaitModel {
@@ -64,25 +71,28 @@ pub fn next(state: &State) -> Vec<Work> {
                         attempt,
                     });
                 }
-                FramePhase::Stuck { .. } | FramePhase::Acting => {}
+                FramePhase::Stuck { .. } | FramePhase::Acting | FramePhase::Done => {}
             }
         }
     }
     for action in state.actions.values() {
         match action.status {
             ActionStatus::Ready { not_before, .. } => {
-                if going_on.is_some() || action.role == Role::Compensation {
+                if can_start(state, action) {
+                    // A stepped tool takes a step again only when that may be.
+                    let steps = state.steps_of(action.id).map(Action::not_before);
                     work.push(Work::Start {
                         action: action.id,
-                        not_before,
+                        not_before: steps.fold(not_before, Option::max),
                     });
                 }
             }
             ActionStatus::Started { deadline, .. } => {
-                // A read has no effect to wait for.
-                let at = match action.tool.effect {
-                    Effect::Read => Timestamp::default(),
-                    Effect::Idempotent | Effect::Write => action.settle_at.unwrap_or(deadline),
+                // A read has no effect to wait for, and entering a stepped tool has none of its own.
+                let at = match (action.tool.kind, action.tool.effect) {
+                    (ToolKind::Stepped, _) if action.role == Role::Call => Timestamp::default(),
+                    (_, Effect::Read) => Timestamp::default(),
+                    (_, Effect::Idempotent | Effect::Write) => action.settle_at.unwrap_or(deadline),
                 };
                 work.push(Work::Settle {
                     action: action.id,
@@ -97,8 +107,40 @@ pub fn next(state: &State) -> Vec<Work> {
             ActionStatus::Held { .. }
             | ActionStatus::Unsettled { .. }
             | ActionStatus::InDoubt { .. }
+            | ActionStatus::Waiting { .. }
             | ActionStatus::Undoing { .. } => {}
         }
     }
     work
+}
+
+/// Whether something of this frame may start: nobody stopped or paused the run, and it stands at no breakpoint.
+#[must_use]
+pub(crate) fn may_start(state: &State, frame: &FramePath) -> bool {
+    state.active().is_some_and(|active| {
+        active.stop.is_none()
+            && !active.paused
+            && active.frames.contains_key(frame)
+            && !state.is_held(frame)
+    })
+}
+
+/// Whether an action that is ready may start now.
+fn can_start(state: &State, action: &Action) -> bool {
+    match (action.role, action.tool.kind) {
+        (Role::Compensation, _) => true,
+        // It is begun by its tool, when that is entered again.
+        (Role::Step, _) => false,
+        (Role::Call, _) if !may_start(state, &action.frame) => false,
+        (Role::Call, ToolKind::Plain) => true,
+        // What its steps did must be known before it is entered again.
+        (Role::Call, ToolKind::Stepped) => state
+            .steps_of(action.id)
+            .all(|step| matches!(step.status, ActionStatus::Ready { .. })),
+        (Role::Call, ToolKind::Task) => state.active().is_some_and(|active| {
+            let depth = action.frame.depth() + 1;
+            let beside = active.frames.keys().filter(|path| path.depth() == depth);
+            beside.count() < MAX_FRAMES
+        }),
+    }
 }

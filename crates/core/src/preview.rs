@@ -44,6 +44,14 @@ pub(crate) fn not_executed(tool: &str, call_id: &str) -> String {
     )
 }
 
+/// What the model gets for a call that nobody allowed in time.
+pub(crate) fn timed_out(tool: &str, call_id: &str) -> String {
+    format!(
+        "The tool call for `{tool}` with id {call_id} was not executed: nobody answered in time. \
+         Do not retry this tool call unless the user explicitly requests it."
+    )
+}
+
 /// What the model gets for a call whose outcome nobody could find out.
 pub(crate) fn given_up(tool: &str, reason: &str) -> String {
     format!("The tool `{tool}` gave no result: {reason}")

@@ -174,7 +174,7 @@ pub enum Index {
     Runnable,
     /// Pending interrupts: key = interrupt id (so by age), sort = when it was asked.
     Pending,
-    /// Deadlines of pending interrupts: key empty, sort = the deadline.
+    /// What is due at a time: questions that expire, sleeps that end. Key empty, sort = the time.
     Due,
     /// Closed interrupts: key = interrupt id, sort = the sequence of the event that closed it.
     Closed,
@@ -184,6 +184,8 @@ pub enum Index {
     Session,
     /// Outside interrupts by workflow: key = workflow id, sort = when it was asked.
     Workflow,
+    /// Grants that are wider than a thread: key = agent, sort = the sequence of the answer that gave it.
+    Grant,
 }
 
 impl Index {
@@ -198,6 +200,7 @@ impl Index {
             Self::Run => 5,
             Self::Session => 6,
             Self::Workflow => 7,
+            Self::Grant => 8,
         }
     }
 }

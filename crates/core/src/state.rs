@@ -5,11 +5,12 @@ use std::{collections::BTreeMap, fmt};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Action, ActionId, ActionStatus, Ask, Cause, Digest, FORMAT, Interrupt, InterruptId, Limits,
-    Principal, RunId, RunOutcome, Span, Stop, ThreadId, Timestamp, Work, next,
+    Action, ActionId, ActionStatus, Ask, Breakpoints, Cause, Digest, FORMAT, Grant, GrantId,
+    Interrupt, InterruptId, Limits, Principal, Role, RunId, RunOutcome, Span, Stop, Subject,
+    ThreadId, Timestamp, Work, next,
 };
 
-/// Where a frame is: empty for the run's own agent, `task#2/act#1` for a subagent inside it.
+/// Where a frame is: empty for the run's own agent, `researcher#2/reader#1` for a subagent inside a subagent of it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct FramePath(String);
@@ -25,6 +26,46 @@ impl FramePath {
     #[must_use]
     pub const fn is_root(&self) -> bool {
         self.0.is_empty()
+    }
+
+    /// The frame of this subagent, the `number`-th that is opened in this one.
+    #[must_use]
+    pub(crate) fn child(&self, subagent: &str, number: u32) -> Self {
+        let between = if self.is_root() { "" } else { "/" };
+        Self(format!("{}{between}{subagent}#{number}", self.0))
+    }
+
+    /// The frame that opened this one.
+    #[must_use]
+    pub fn parent(&self) -> Option<Self> {
+        if self.is_root() {
+            return None;
+        }
+        let parent = self.0.rsplit_once('/').map_or("", |(parent, _)| parent);
+        Some(Self(parent.to_owned()))
+    }
+
+    /// This frame, the one that opened it, and so on up to the run's own agent.
+    pub(crate) fn ancestry(&self) -> impl Iterator<Item = Self> {
+        std::iter::successors(Some(self.clone()), Self::parent)
+    }
+
+    /// The names of the subagents on the way to it.
+    pub fn lineage(&self) -> impl Iterator<Item = &str> {
+        let segments = self.0.split('/').filter(|segment| !segment.is_empty());
+        segments.map(|segment| segment.rsplit_once('#').map_or(segment, |(name, _)| name))
+    }
+
+    /// How many subagents deep it is.
+    #[must_use]
+    pub fn depth(&self) -> usize {
+        self.lineage().count()
+    }
+
+    /// As it is written.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
     }
 }
 
@@ -48,11 +89,14 @@ pub struct State {
     pub now: Timestamp,
     /// The thread.
     pub thread: ThreadId,
+    /// What it is for.
+    #[serde(default, skip_serializing_if = "ThreadKind::is_agent")]
+    pub kind: ThreadKind,
     /// The tenant it belongs to.
     pub tenant: String,
-    /// The agent it belongs to.
+    /// The agent it belongs to; for a question from outside, the workflow.
     pub agent: String,
-    /// Its session.
+    /// Its session; for a question from outside, the node.
     pub session: String,
     /// Grows with every change of plan.
     pub plan_version: u32,
@@ -64,6 +108,28 @@ pub struct State {
     /// Questions that nobody has answered.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub interrupts: BTreeMap<InterruptId, Interrupt>,
+    /// What people allowed once and for several calls.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub grants: BTreeMap<GrantId, Grant>,
+}
+
+/// What a thread is for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ThreadKind {
+    /// The runs of an agent.
+    #[default]
+    Agent,
+    /// Questions that a program outside asks.
+    Outside,
+    /// The uses of a grant that is wider than a thread.
+    Grant,
+}
+
+impl ThreadKind {
+    const fn is_agent(&self) -> bool {
+        matches!(self, Self::Agent)
+    }
 }
 
 /// A run.
@@ -108,18 +174,45 @@ pub struct Active {
     /// Why it is being stopped, if it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop: Option<Stop>,
+    /// Whether a user paused it: nothing starts until one continues it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub paused: bool,
+    /// Where it stops to be looked at.
+    #[serde(default, skip_serializing_if = "Breakpoints::is_empty")]
+    pub breakpoints: Breakpoints,
     /// Its frames; the root is always there.
     pub frames: BTreeMap<FramePath, Frame>,
+}
+
+impl Active {
+    /// How often a call with these parameters was rejected in a frame and in those above it.
+    pub(crate) fn rejections(&self, path: &FramePath, hash: Digest) -> u32 {
+        let frames = path.ancestry().filter_map(|path| self.frames.get(&path));
+        let counts = frames.filter_map(|frame| frame.rejected.get(&hash));
+        counts.fold(0, |sum, count| sum.saturating_add(*count))
+    }
 }
 
 /// One level of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Frame {
+    /// The definition in which its agent is found.
+    pub definition: Digest,
+    /// The action whose task it carries out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task: Option<ActionId>,
+    /// How many frames were opened in it.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub opened: u32,
     /// What it is doing.
     pub phase: FramePhase,
-    /// How often calls with these parameters were rejected, since one of them was last allowed.
+    /// How often calls with these parameters were rejected in it, since one of them was last allowed.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub rejected: BTreeMap<Digest, u32>,
+}
+
+const fn is_zero(number: &u32) -> bool {
+    *number == 0
 }
 
 /// What a frame is doing.
@@ -133,6 +226,9 @@ pub enum FramePhase {
         /// Not before this.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         not_before: Option<Timestamp>,
+        /// The breakpoint before it was passed.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        passed: bool,
     },
     /// Its model is being called, or was when the driver died.
     Thinking {
@@ -148,6 +244,17 @@ pub enum FramePhase {
     },
     /// It waits until its actions are settled.
     Acting,
+    /// Its model has said its last word.
+    Done,
+}
+
+impl FramePhase {
+    /// Its model is to be called, for the first time in this turn.
+    pub(crate) const TURN: Self = Self::Turn {
+        failures: 0,
+        not_before: None,
+        passed: false,
+    };
 }
 
 /// How a thread's run stands.
@@ -194,6 +301,7 @@ impl Default for State {
             hash: Digest::default(),
             now: Timestamp::default(),
             thread: ThreadId::from_bytes([0; 16]),
+            kind: ThreadKind::Agent,
             tenant: String::new(),
             agent: String::new(),
             session: String::new(),
@@ -201,6 +309,7 @@ impl Default for State {
             run: None,
             actions: BTreeMap::new(),
             interrupts: BTreeMap::new(),
+            grants: BTreeMap::new(),
         }
     }
 }
@@ -222,12 +331,19 @@ impl State {
         }
     }
 
-    /// What a question is about, in one word: the tool, or `model`.
+    /// What a question is about, in one word: the tool, `model`, or `question` where a program outside asks.
     #[must_use]
-    pub fn asked_name(&self, ask: &Ask) -> &str {
-        self.actions
-            .get(&ask.action_id)
-            .map_or("model", |action| &action.tool.name)
+    pub fn asked_name<'a>(&'a self, ask: &'a Ask) -> &'a str {
+        let tool = |action: &ActionId| self.actions.get(action).map(|it| it.tool.name.as_str());
+        match &ask.subject {
+            Subject::Node { node, .. } => node,
+            Subject::Question { action, .. } => {
+                action.as_ref().and_then(tool).unwrap_or("question")
+            }
+            Subject::Action { .. } | Subject::Effect { .. } | Subject::Model => {
+                tool(&ask.action_id).unwrap_or("model")
+            }
+        }
     }
 
     /// Whether a stop was requested and the run is not over yet.
@@ -243,17 +359,51 @@ impl State {
         Some(match &run.phase {
             Phase::Ended(RunOutcome::Finished) => Status::Finished,
             Phase::Ended(RunOutcome::Failed { .. }) => Status::Failed,
-            Phase::Ended(RunOutcome::Cancelled) => Status::Cancelled,
+            Phase::Ended(RunOutcome::Cancelled | RunOutcome::TimedOut) => Status::Cancelled,
             Phase::Active(_) if !next(self).is_empty() => Status::Running,
+            Phase::Active(active) if active.paused && active.stop.is_none() => Status::Paused,
             Phase::Active(_) => match self
                 .interrupts
                 .values()
                 .min_by_key(|interrupt| interrupt.asked_at)
             {
                 Some(interrupt) => Status::Waiting(interrupt.cause),
+                None if self.sleeps_until().is_some() => Status::Sleeping,
                 None => Status::Running,
             },
         })
+    }
+
+    /// Whether a frame stands at a breakpoint: nothing of it starts until that is answered.
+    #[must_use]
+    pub fn is_held(&self, frame: &FramePath) -> bool {
+        let at_a_node = |interrupt: &Interrupt| {
+            let mut asks = interrupt.asks.iter();
+            asks.any(|ask| matches!(ask.subject, Subject::Node { .. }))
+        };
+        let mut interrupts = self.interrupts.values();
+        interrupts.any(|interrupt| interrupt.frame == *frame && at_a_node(interrupt))
+    }
+
+    /// When the first of its sleeping actions is to be woken.
+    #[must_use]
+    pub fn sleeps_until(&self) -> Option<Timestamp> {
+        let untils = self.actions.values().filter_map(Action::sleeps_until);
+        untils.min()
+    }
+
+    /// When something is due that nobody has to ask for: a question expires, or a sleep ends.
+    #[must_use]
+    pub fn due_at(&self) -> Option<Timestamp> {
+        let expiries = self.interrupts.values().filter_map(Interrupt::due_at);
+        expiries.chain(self.sleeps_until()).min()
+    }
+
+    /// The steps of an action that are open.
+    pub fn steps_of(&self, action: ActionId) -> impl Iterator<Item = &Action> {
+        self.actions
+            .values()
+            .filter(move |step| step.role == Role::Step && step.parent == Some(action))
     }
 
     /// Whether a call to a model or a tool was made whose outcome is not recorded.

@@ -81,6 +81,24 @@ impl Span {
         Self(secs.saturating_mul(1_000_000))
     }
 
+    /// Reads a whole number and one of ms, s, m, h, for instance `15m`.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let unit_at = text.find(|char: char| !char.is_ascii_digit())?;
+        let (number, unit) = text.split_at(unit_at);
+        let micros = match unit {
+            "ms" => 1_000,
+            "s" => 1_000_000,
+            "m" => 60_000_000,
+            "h" => 3_600_000_000,
+            _ => return None,
+        };
+        let micros = number.parse::<u64>().ok()?.checked_mul(micros)?;
+        // INVARIANT: a deadline is a point in time, and those are signed.
+        i64::try_from(micros).ok()?;
+        Some(Self(micros))
+    }
+
     /// The length in microseconds.
     #[must_use]
     pub const fn as_micros(self) -> u64 {

@@ -6,16 +6,27 @@
 use std::collections::BTreeMap;
 
 use crate::{
-    ActionId, AfterLate, AfterLookup, AfterUnknown, Called, Decision, Event, Fate, Finish, Lookup,
-    Message, Outcome, Params, ToolStatus, content_of, preview,
+    ActionId, AfterLate, AfterLookup, AfterUnknown, Called, Decision, Event, Fate, Finish,
+    FramePath, Lookup, Memo, Memos, Message, Outcome, Params, Stop, ToolStatus, content_of,
+    preview,
 };
 
-/// The messages of a thread's root frame.
+/// The conversations of a thread: its agent's, and those of the subagents that are at work.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Transcript {
+    root: Conversation,
+    subagents: BTreeMap<FramePath, Conversation>,
+    memos: Memos,
+}
+
+/// The messages of one frame.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Conversation {
     settled: Vec<Message>,
     turn: Vec<Slot>,
     compensations: BTreeMap<ActionId, ActionId>,
+    /// The action whose task it carries out.
+    task: Option<ActionId>,
 }
 
 /// One call of the last turn.
@@ -28,6 +39,8 @@ struct Slot {
     edited: Option<Params>,
     /// Whether a call was made, or may have been.
     started: bool,
+    /// Whether a subagent was given the task.
+    delegated: bool,
     reply: Option<Reply>,
 }
 
@@ -39,6 +52,117 @@ struct Reply {
 }
 
 impl Transcript {
+    /// All messages of the agent itself, in the order its model reads them.
+    #[must_use]
+    pub fn messages(&self) -> Vec<Message> {
+        self.root.messages()
+    }
+
+    /// The last thing the agent's model said.
+    #[must_use]
+    pub fn last_text(&self) -> Option<&str> {
+        self.root.last_text()
+    }
+
+    /// What a call of a stepped tool has behind it.
+    #[must_use]
+    pub fn memo(&self, action: ActionId) -> Memo {
+        self.memos.of(action)
+    }
+
+    /// How many messages there are in all.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        let all = self.subagents.values().chain([&self.root]);
+        all.map(|conversation| conversation.settled.len()).sum()
+    }
+
+    /// Whether nothing was said yet.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The conversation of a frame that is open.
+    #[must_use]
+    pub fn frame(&self, path: &FramePath) -> Option<&Conversation> {
+        if path.is_root() {
+            Some(&self.root)
+        } else {
+            self.subagents.get(path)
+        }
+    }
+
+    /// Adds what an event contributes.
+    pub fn apply(&mut self, event: &Event) {
+        self.memos.apply(event);
+        if let Event::FrameOpened {
+            frame,
+            action,
+            input,
+        } = event
+        {
+            self.open(frame, *action, input);
+        } else if let Event::FrameClosed { frame } = event {
+            self.close(frame);
+        } else if let Event::ModelStarted { frame, .. } | Event::ModelReplied { frame, .. } = event
+        {
+            if let Some(conversation) = self.frame_mut(frame) {
+                conversation.apply(event);
+            }
+        } else {
+            self.root.apply(event);
+            for conversation in self.subagents.values_mut() {
+                conversation.apply(event);
+            }
+        }
+        if matches!(
+            event,
+            Event::RunStarted { .. } | Event::StopRequested { .. }
+        ) {
+            self.subagents.clear();
+        }
+    }
+
+    fn frame_mut(&mut self, path: &FramePath) -> Option<&mut Conversation> {
+        if path.is_root() {
+            Some(&mut self.root)
+        } else {
+            self.subagents.get_mut(path)
+        }
+    }
+
+    fn open(&mut self, frame: &FramePath, action: ActionId, input: &str) {
+        let parent = frame.parent().and_then(|parent| self.frame_mut(&parent));
+        if let Some(slot) = parent.and_then(|parent| parent.slot(action)) {
+            slot.started = true;
+            slot.delegated = true;
+        }
+        let task = Message::User {
+            content: input.to_owned(),
+        };
+        let conversation = Conversation {
+            settled: vec![task],
+            task: Some(action),
+            ..Conversation::default()
+        };
+        self.subagents.insert(frame.clone(), conversation);
+    }
+
+    /// A subagent's last word is the result of its task.
+    fn close(&mut self, frame: &FramePath) {
+        let Some(conversation) = self.subagents.remove(frame) else {
+            return;
+        };
+        let word = conversation.last_text().unwrap_or_default().to_owned();
+        let parent = frame.parent().and_then(|parent| self.frame_mut(&parent));
+        if let (Some(parent), Some(task)) = (parent, conversation.task) {
+            parent.done(task, &word);
+        }
+    }
+}
+
+impl Conversation {
     /// All messages, in the order a model reads them.
     ///
     /// Within a turn, calls that were not executed come first, then the results in the order of the calls.
@@ -145,26 +269,25 @@ impl Transcript {
         }
     }
 
-    /// Adds what an event contributes to the conversation.
-    pub fn apply(&mut self, event: &Event) {
-        // What a call reported may still be undone or corrected until the model is asked again.
-        if matches!(event, Event::ModelStarted { frame, .. } if frame.is_root()) {
-            self.flush();
-        }
-        self.add(event);
-    }
-
-    fn add(&mut self, event: &Event) {
+    /// Adds what an event contributes to the conversation. Events about a frame are those of this one.
+    fn apply(&mut self, event: &Event) {
         match event {
+            // What a call reported may still be undone or corrected until the model is asked again.
+            Event::ModelStarted { .. } => self.flush(),
+            Event::InterruptClosed { rejected, .. } => {
+                for action in rejected {
+                    self.reply(*action, false, ToolStatus::Error, |slot| {
+                        preview::timed_out(&slot.tool, &slot.call_id)
+                    });
+                }
+            }
             Event::RunStarted { input, .. } => {
                 self.flush();
                 self.settled.push(Message::User {
                     content: input.clone(),
                 });
             }
-            Event::ModelReplied {
-                frame, text, calls, ..
-            } if frame.is_root() => self.model_replied(text, calls),
+            Event::ModelReplied { text, calls, .. } => self.model_replied(text, calls),
             Event::Answered { decisions, .. } => {
                 for decided in decisions {
                     self.decided(decided.action_id, &decided.decision);
@@ -225,9 +348,9 @@ impl Transcript {
             } => {
                 self.compensations.insert(*compensation, *action);
             }
-            Event::StopRequested { closed, .. } => {
+            Event::StopRequested { stop, closed } => {
                 for action in closed {
-                    self.not_executed(*action);
+                    self.not_executed(*action, matches!(stop, Stop::TimedOut { .. }));
                 }
             }
             Event::RunEnded { .. } => {
@@ -238,31 +361,47 @@ impl Transcript {
                     .filter_map(|slot| slot.action)
                     .collect();
                 for action in open {
-                    self.not_executed(action);
+                    self.not_executed(action, false);
                 }
                 self.flush();
                 self.compensations.clear();
             }
             Event::ThreadCreated { .. }
-            | Event::ModelStarted { .. }
-            | Event::ModelReplied { .. }
             | Event::ModelFailed { .. }
             | Event::InterruptRaised(_)
-            | Event::InterruptClosed { .. }
             | Event::ActionUnknown { .. }
             | Event::ActionLookedUp { .. }
             | Event::LateOutcome { .. }
             | Event::WarrantVoided { .. }
-            | Event::Repinned { .. } => {}
+            | Event::Repinned { .. }
+            | Event::Paused
+            | Event::Continued
+            | Event::FrameOpened { .. }
+            | Event::FrameClosed { .. }
+            | Event::StepStarted { .. }
+            | Event::Suspended { .. }
+            | Event::Slept { .. }
+            | Event::Woken { .. }
+            | Event::Yielded { .. }
+            | Event::GrantKept(_)
+            | Event::GrantUsed { .. }
+            | Event::GrantRevoked { .. } => {}
         }
     }
 
     /// The run was stopped before the call had a result.
-    fn not_executed(&mut self, action: ActionId) {
+    fn not_executed(&mut self, action: ActionId, timed_out: bool) {
         let started = self.slot(action).is_some_and(|slot| slot.started);
         self.reply(action, started, ToolStatus::Error, |slot| {
-            if slot.started {
+            if slot.delegated {
+                preview::given_up(
+                    &slot.tool,
+                    "the subagent was stopped midway; what it did until then stands",
+                )
+            } else if slot.started {
                 preview::given_up(&slot.tool, "the run was stopped before it ended")
+            } else if timed_out {
+                preview::timed_out(&slot.tool, &slot.call_id)
             } else {
                 preview::not_executed(&slot.tool, &slot.call_id)
             }
@@ -300,6 +439,7 @@ impl Transcript {
                     tool,
                     edited: None,
                     started: false,
+                    delegated: false,
                     reply,
                 }
             })
@@ -308,7 +448,7 @@ impl Transcript {
 
     fn decided(&mut self, action: ActionId, decision: &Decision) {
         match decision {
-            Decision::Approve | Decision::Compensate => {}
+            Decision::Approve { .. } | Decision::Compensate | Decision::Answer { .. } => {}
             Decision::NotCommitted => {
                 // Whether it is tried again or not, what was tried so far did not happen.
                 if !self.compensations.contains_key(&action)

@@ -1,18 +1,35 @@
 //! The file as a whole: `apiVersion`, `kind`, `metadata`, `spec`.
 
-use holdpoint_core::{Definition, FORMAT, InterruptMode, Limits};
-
-use holdpoint_yaml::{Content, Field, Fields, Node, Report, quoted, suggest};
+use holdpoint_core::{Allowed, Breakpoints, DecisionKind, Definition, Limits};
+use holdpoint_yaml::{Content, Field, Fields, Node, Report};
 
 use crate::{
+    breakpoint,
     command::Base,
-    policy,
-    tool::{self, Tools},
+    family::Family,
+    name,
+    parts::{Parts, Unsaid, has_subagents},
+    subagent,
 };
 
 const API_VERSION: &str = "holdpoint/v1";
 pub(crate) const KIND: &str = "Agent";
-pub(crate) const SCRIPTED: &str = "scripted:";
+const KEYS: [&str; 11] = [
+    "model",
+    "system_prompt",
+    "tools",
+    "interrupt_on",
+    "default",
+    "interrupt_mode",
+    "limits",
+    "breakpoints",
+    "subagents",
+    "strict",
+    "true_includes_respond",
+];
+
+const NAME_HELP: &str =
+    "use letters, digits, `_`, `-` and `.`; a `/` separates agent and session in `AGENT/SESSION`";
 
 /// Turns the tree of a file into a definition. `None` only if a problem was reported.
 pub(crate) fn read(root: &Node, base: &Base, report: &mut Report) -> Option<Definition> {
@@ -25,55 +42,41 @@ pub(crate) fn read(root: &Node, base: &Base, report: &mut Report) -> Option<Defi
     fields.expect_word("kind", KIND, report);
     let metadata = fields.required("metadata", "add `metadata: {name: …}`", report);
     let named = metadata.and_then(|field| read_metadata(&field, report));
-    let spec = fields.required(
-        "spec",
-        "add `spec:` with a model, tools and `interrupt_on`",
-        report,
-    );
-    let spec = spec.and_then(|field| {
-        let keys = [
-            "model",
-            "system_prompt",
-            "tools",
-            "interrupt_on",
-            "default",
-            "interrupt_mode",
-            "limits",
-        ];
-        Fields::open(&field, &keys, report)
-    })?;
-    let help = "add `model: {primary: \"scripted:scenario.yaml\"}`";
-    let model = spec
-        .required("model", help, report)
-        .and_then(|field| read_model(&field, base, report));
-    let system_prompt = match spec.optional("system_prompt") {
+    let help = "add `spec:` with a model, tools and `interrupt_on`";
+    let spec = fields.required("spec", help, report)?;
+    let fields = Fields::open(&spec, &KEYS, report)?;
+    let system_prompt = match fields.optional("system_prompt") {
         None => Some(None),
         Some(field) => field.text(report).map(|text| Some(text.to_owned())),
     };
-    let tools = match spec.optional("tools") {
-        None => Some(Tools::default()),
-        Some(field) => tool::read_all(&field, base, report),
+    let limits = match fields.optional("limits") {
+        None => Some(Limits::default()),
+        Some(field) => read_limits(&field, report),
     };
-    let policy = policy::read(&spec, tools.as_ref(), report);
-    let interrupt_mode = spec
-        .optional("interrupt_mode")
-        .map_or(Some(InterruptMode::Batched), |field| {
-            read_mode(&field, report)
-        });
-    let limits = spec
-        .optional("limits")
-        .map_or(Some(Limits::default()), |field| read_limits(&field, report));
-    let (name, version) = named?;
+    let asks = match fields.optional("true_includes_respond") {
+        None => Some(Allowed::standard()),
+        Some(field) => read_asks(&field, report),
+    };
+    // A file in which one of these is wrong is refused; the defaults are for finding its other problems.
+    let version = named.as_ref().map(|(_, version)| version.clone());
+    let mut family = Family::new(
+        base,
+        version.unwrap_or_default(),
+        limits.unwrap_or_default(),
+        asks.unwrap_or_else(Allowed::standard),
+    );
+    family.has_tasks = has_subagents(&fields);
+    let parts = Parts::read(&spec, &fields, Unsaid::Default, &mut family, report);
+    let subagents = subagent::read_all(&fields, &parts, 1, &mut family, report);
+    let breakpoints = match fields.optional("breakpoints") {
+        None => Some(Breakpoints::default()),
+        Some(field) => breakpoint::read(&field, &family, report),
+    };
+    let (name, _) = named?;
+    let definition = parts.assemble(name, system_prompt?, subagents?, &family)?;
     Some(Definition {
-        format: FORMAT,
-        name,
-        version,
-        model: model?,
-        system_prompt: system_prompt?,
-        tools: tools?.specs,
-        policy: policy?,
-        interrupt_mode: interrupt_mode?,
-        limits: limits?,
+        breakpoints: breakpoints?,
+        ..definition
     })
 }
 
@@ -93,63 +96,20 @@ fn read_metadata(field: &Field<'_>, report: &mut Report) -> Option<(String, Stri
     let fields = Fields::open(field, &["name", "version"], report)?;
     let name = fields
         .required("name", "every agent needs a name", report)
-        .and_then(|field| read_name(&field, report));
+        .and_then(|field| name::read(&field, "an agent", NAME_HELP, report));
     // A label for people: what a run is pinned to is the digest of the whole definition, so leaving it out is safe.
     let version = fields.version(report);
     Some((name?, version?))
 }
 
-fn read_name(field: &Field<'_>, report: &mut Report) -> Option<String> {
-    let name = field.text(report)?;
-    if !tool::is_name(name) {
-        let help = "use letters, digits, `_`, `-` and `.`; a `/` separates agent and session in `AGENT/SESSION`";
-        field.problem(
-            &format!("{} cannot be an agent's name", quoted(name)),
-            help,
-            report,
-        );
-        return None;
+/// What `true` allows a person to say.
+fn read_asks(field: &Field<'_>, report: &mut Report) -> Option<Allowed> {
+    if !field.flag(report)? {
+        return Some(Allowed::standard());
     }
-    Some(name.to_owned())
-}
-
-fn read_model(field: &Field<'_>, base: &Base, report: &mut Report) -> Option<String> {
-    let fields = Fields::open(field, &["primary"], report)?;
-    let help = "say which model answers, for instance `primary: \"scripted:scenario.yaml\"`";
-    let primary = fields.required("primary", help, report)?;
-    let text = primary.text(report)?;
-    let Some(file) = text.strip_prefix(SCRIPTED) else {
-        let provider = text.split(':').next().unwrap_or_default();
-        let known = "this version knows `scripted:FILE`, which plays a scenario from a file";
-        let help = suggest(provider, &["scripted"], known);
-        let message = format!("no model provider is called {}", quoted(provider));
-        primary.problem(&message, &help, report);
-        return None;
-    };
-    if file.is_empty() {
-        primary.problem("`scripted:` names no file", "write `scripted:FILE`", report);
-        return None;
-    }
-    let path = base.resolve(file);
-    if !std::path::Path::new(&path).is_file() {
-        let help = "relative paths are seen from the folder of this YAML file";
-        primary.problem(&format!("there is no scenario file `{path}`"), help, report);
-        return None;
-    }
-    Some(format!("{SCRIPTED}{path}"))
-}
-
-fn read_mode(field: &Field<'_>, report: &mut Report) -> Option<InterruptMode> {
-    if matches!(&field.node.content, Content::Text(text) if text == "per_call") {
-        let help = "use `batched`: all calls of a turn that need a person make one interrupt";
-        field.problem("`per_call` is not possible in this version", help, report);
-        return None;
-    }
-    field.one_of(
-        "an interrupt mode",
-        &[("batched", InterruptMode::Batched)],
-        report,
-    )
+    let mut kinds = Allowed::standard().as_slice().to_vec();
+    kinds.push(DecisionKind::Respond);
+    Allowed::new(kinds).ok()
 }
 
 fn read_limits(field: &Field<'_>, report: &mut Report) -> Option<Limits> {

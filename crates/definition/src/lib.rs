@@ -25,12 +25,30 @@
 //!       settle: 5s                              # this when unsaid
 //!       lookup: [./bin/refund, --lookup]        # optional
 //!       compensate: [./bin/refund, --undo]      # optional
+//!       stepped: false                          # this when unsaid
 //!       permissions: [refunds]                  # optional
 //!   interrupt_on:                               # tool, or "*" for every tool that is not named
 //!     issue_refund: {allowed_decisions: [approve, reject], description: Money leaves the house.}
 //!   default: allow                              # allow (when unsaid) | interrupt | deny; not beside "*"
-//!   interrupt_mode: batched                     # the only one
+//!   true_includes_respond: false                # this when unsaid
+//!   interrupt_mode: batched                     # batched (when unsaid) | per_call
+//!   breakpoints: {before: [issue_refund]}       # optional; before and after, of `model` and tools
 //!   limits: {turns: 100, calls: 500, time: 1h}  # these when unsaid
+//!   strict: true                                # false when unsaid; subagents may only tighten
+//!   subagents:                                  # optional; whatever they do not say is the agent's above
+//!     - name: auditor
+//!       description: Looks at refunds.
+//!       system_prompt: You look at refunds.
+//!       tools: [issue_refund]                   # by name, or written out
+//!       interrupt_on:
+//!         issue_refund:
+//!           allowed_decisions: [approve, reject]
+//!           description: "{{ args.amount }} leaves the house."  # a template
+//!           rules:                              # or `when: …`: ask only then
+//!             - {when: args.amount > 1000, then: deny}
+//!           always_ask: true
+//!           timeout: 15m
+//!           on_timeout: reject                  # expire (when unsaid) | reject | keep
 //! "#;
 //! # let dir = std::env::temp_dir().join("holdpoint-definition-doc");
 //! # std::fs::create_dir_all(&dir).unwrap();
@@ -38,10 +56,10 @@
 //! let loaded = holdpoint_definition::load_str(text, "agent.yaml", &dir).unwrap();
 //! assert_eq!(loaded.definition.name, "clerk");
 //!
-//! let problems = holdpoint_definition::load_str(&text.replace("approve", "aprove"), "agent.yaml", &dir).unwrap_err();
+//! let problems = holdpoint_definition::load_str(&text.replacen("approve", "aprove", 1), "agent.yaml", &dir).unwrap_err();
 //! assert_eq!(
 //!     problems.to_string(),
-//!     "agent.yaml:21:40: spec.interrupt_on.issue_refund: `aprove` is not a decision\n  \
+//!     "agent.yaml:22:40: spec.interrupt_on.issue_refund: `aprove` is not a decision\n  \
 //!      help: did you mean `approve`? use approve, edit, reject or respond"
 //! );
 //! ```
@@ -61,15 +79,28 @@
 //!
 //! # Which YAML
 //!
+//! Keys may be written in snake_case or in camelCase.
+//!
 //! YAML 1.2, so `yes` and `no` are text. One document a file. Keys are unique. Anchors and aliases work, within a budget;
 //! tags and merge keys are refused.
 
 mod agent;
+mod breakpoint;
 mod command;
+mod family;
+mod gate;
 mod load;
+mod model;
+mod name;
+mod parts;
 mod policy;
+mod rule;
 mod schema;
+mod strict;
+mod subagent;
 mod tool;
+mod tools;
+mod words;
 
 pub use holdpoint_yaml::{Problem, Problems};
 pub use load::{Loaded, load, load_for, load_str, scenario_of};

@@ -12,6 +12,7 @@ use holdpoint_yaml::{Field, Problem, Problems, Report};
 use crate::{
     agent::{self, KIND},
     command::Base,
+    model,
 };
 
 /// A definition that can be run, and what its author might want to know.
@@ -63,7 +64,7 @@ pub fn scenario_of(path: &Path) -> Option<PathBuf> {
     let text = holdpoint_yaml::read_file(path, "").ok()?;
     let root = holdpoint_yaml::parse(&text, KIND, &mut unread)?;
     let primary = Field::root(&root).follow("/spec/model/primary");
-    let file = primary.text(&mut unread)?.strip_prefix(agent::SCRIPTED)?;
+    let file = primary.text(&mut unread)?.strip_prefix(model::SCRIPTED)?;
     let scenario = PathBuf::from(Base::new(folder_of(path))?.resolve(file));
     scenario.is_file().then_some(scenario)
 }

@@ -1,73 +1,32 @@
 //! One tool of an agent.
 
-use holdpoint_core::{Effect, Runner, ToolSpec};
-
+use holdpoint_core::{Breakpoints, Definition, Effect, Runner, ToolKind, ToolSpec};
 use holdpoint_yaml::{Field, Fields, Report, quoted};
 
-use crate::{
-    command::{self, Base},
-    schema,
-};
+use crate::{command, family::Family, name, schema};
 
-const KEYS: [&str; 11] = [
+const KEYS: [&str; 12] = [
     "name",
     "description",
     "version",
     "effect",
     "input_schema",
     "command",
+    "stepped",
     "timeout",
     "settle",
     "lookup",
     "compensate",
     "permissions",
 ];
-const LONGEST_NAME: usize = 128;
 
-/// All tools, and the names that could be read even where the tool could not.
-#[derive(Debug, Default)]
-pub(crate) struct Tools {
-    pub(crate) specs: Vec<ToolSpec>,
-    pub(crate) names: Vec<String>,
-}
-
-/// Reads the list of tools.
-pub(crate) fn read_all(field: &Field<'_>, base: &Base, report: &mut Report) -> Option<Tools> {
-    let items = field.items("begin every tool with `- name: …`", report)?;
-    let mut tools = Tools::default();
-    for mut item in items {
-        // A name says more than a number, in this and in every later message.
-        if let Some(name) = peek_name(&item) {
-            if is_name(&name) {
-                item.path = format!("{}[{name}]", field.path);
-            }
-            if tools.names.contains(&name) {
-                item.problem(
-                    &format!("a second tool is called {}", quoted(&name)),
-                    "give each tool its own name",
-                    report,
-                );
-            } else {
-                tools.names.push(name);
-            }
-        }
-        tools.specs.extend(read(&item, base, report));
-    }
-    Some(tools)
-}
-
-fn peek_name(item: &Field<'_>) -> Option<String> {
-    // Whatever is wrong with it is reported when the tool is read.
-    let mut unread = Report::new("");
-    let name = item.follow("/name");
-    (name.path != item.path).then(|| name.text(&mut unread).map(str::to_owned))?
-}
-
-fn read(item: &Field<'_>, base: &Base, report: &mut Report) -> Option<ToolSpec> {
+/// Reads one tool.
+pub(crate) fn read(item: &Field<'_>, family: &Family<'_>, report: &mut Report) -> Option<ToolSpec> {
+    let base = family.base;
     let fields = Fields::open(item, &KEYS, report)?;
     let name = fields
         .required("name", "every tool needs a name", report)
-        .and_then(|field| read_name(&field, report));
+        .and_then(|field| read_name(&field, family, report));
     let description = match fields.optional("description") {
         None => Some(""),
         Some(field) => field.text(report),
@@ -87,6 +46,16 @@ fn read(item: &Field<'_>, base: &Base, report: &mut Report) -> Option<ToolSpec> 
     let input_schema = match fields.optional("input_schema") {
         None => Some(schema::unsaid()),
         Some(field) => schema::read(&field, report),
+    };
+    let kind = match fields.optional("stepped") {
+        None => Some(ToolKind::Plain),
+        Some(field) => field.flag(report).map(|stepped| {
+            if stepped {
+                ToolKind::Stepped
+            } else {
+                ToolKind::Plain
+            }
+        }),
     };
     let timeout = match fields.optional("timeout") {
         None => Some(ToolSpec::DEFAULT_TIMEOUT),
@@ -111,7 +80,7 @@ fn read(item: &Field<'_>, base: &Base, report: &mut Report) -> Option<ToolSpec> 
         Some(field) => field.texts("list the permissions, for instance [refunds]", report),
     };
     if effect == Some(Effect::Write) && lookup == Some(None) {
-        warn_of_unknown(item, report);
+        warn_of_unknown(item, kind.unwrap_or_default(), report);
     }
     Some(ToolSpec {
         name: name?,
@@ -125,35 +94,39 @@ fn read(item: &Field<'_>, base: &Base, report: &mut Report) -> Option<ToolSpec> 
             lookup: lookup?,
             compensate: compensate?,
         },
+        kind: kind?,
         timeout: timeout?,
         settle: settle?,
         permissions: permissions?.into_iter().map(str::to_owned).collect(),
     })
 }
 
-fn warn_of_unknown(item: &Field<'_>, report: &mut Report) {
-    let message = "a `write` tool without a `lookup`: when a call is cut off, a person has to find out what it did";
-    let help = "add a `lookup`, or say `effect: idempotent` if it passes HOLDPOINT_IDEMPOTENCY_KEY on to a system that acts once per key";
+fn warn_of_unknown(item: &Field<'_>, kind: ToolKind, report: &mut Report) {
+    let (message, help) = match kind {
+        ToolKind::Plain | ToolKind::Task => (
+            "a `write` tool without a `lookup`: when a call is cut off, a person has to find out what it did",
+            "add a `lookup`, or say `effect: idempotent` if it passes HOLDPOINT_IDEMPOTENCY_KEY on to a system that acts once per key",
+        ),
+        ToolKind::Stepped => (
+            "a stepped tool without a `lookup`: when a `write` step is cut off, a person has to find out what it did",
+            "add a `lookup`, or say `effect: idempotent` or `effect: read` if no step is a `write`",
+        ),
+    };
     report.warning(item.node.at, &item.path, message, help);
 }
 
-fn read_name(field: &Field<'_>, report: &mut Report) -> Option<String> {
-    let name = field.text(report)?;
-    if !is_name(name) {
-        let help =
-            format!("use 1 to {LONGEST_NAME} of the characters a-z, A-Z, 0-9, `_`, `-` and `.`");
-        field.problem(
-            &format!("{} cannot be a tool's name", quoted(name)),
-            &help,
-            report,
-        );
-        return None;
-    }
-    Some(name.to_owned())
-}
-
-/// What names of tools and agents are made of. No `/`, which separates agent and session in an address.
-pub(crate) fn is_name(text: &str) -> bool {
-    let fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.');
-    (1..=LONGEST_NAME).contains(&text.len()) && text.bytes().all(fits)
+fn read_name(field: &Field<'_>, family: &Family<'_>, report: &mut Report) -> Option<String> {
+    let help = format!(
+        "use 1 to {} of the characters a-z, A-Z, 0-9, `_`, `-` and `.`",
+        name::LONGEST
+    );
+    let name = name::read(field, "a tool", &help, report)?;
+    let taken = match name.as_str() {
+        Breakpoints::MODEL => "at a breakpoint, that is the model's turn",
+        Definition::TASK if family.has_tasks => "that is how tasks are given to subagents",
+        _ => return Some(name),
+    };
+    let message = format!("a tool cannot be called {}: {taken}", quoted(&name));
+    field.problem(&message, "give it another name", report);
+    None
 }

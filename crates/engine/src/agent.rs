@@ -5,13 +5,16 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use holdpoint_core::{Definition, Digest, Params, Payload, ToolFacts, ToolSpec, decode_definition};
+use holdpoint_core::{
+    Definition, Digest, FramePath, Params, Payload, ToolFacts, ToolKind, ToolSpec,
+    decode_definition,
+};
 use holdpoint_models::Model;
 use holdpoint_store::{CellChange, CellThen, SharedStore, Space};
 use holdpoint_tools::{Registry, Tool, Watchdog, instantiate};
 use jsonschema::Validator;
 
-use crate::{Error, error::from_append};
+use crate::{Error, error::from_append, task, words::Words};
 
 /// A definition that runs can be pinned to.
 #[derive(Debug)]
@@ -21,6 +24,10 @@ pub struct Agent {
     /// Its digest.
     pub digest: Digest,
     tools: BTreeMap<String, AgentTool>,
+    /// What its model is offered: its tools, and the one by which it gives tasks.
+    offered: Vec<ToolSpec>,
+    words: Words,
+    subagents: BTreeMap<String, Self>,
     model: Arc<dyn Model>,
 }
 
@@ -28,38 +35,96 @@ pub struct Agent {
 struct AgentTool {
     validator: Validator,
     schema: Digest,
-    runner: Arc<dyn Tool>,
+    /// `None` for the one that is no call to the outside: giving a task to a subagent.
+    runner: Option<Arc<dyn Tool>>,
+}
+
+fn validator(definition: &Definition, spec: &ToolSpec) -> Result<Validator, Error> {
+    jsonschema::validator_for(&spec.input_schema).map_err(|error| {
+        let reason = format!(
+            "the schema of the tool `{}` is not valid: {error}",
+            spec.name
+        );
+        Error::Definition {
+            agent: definition.name.clone(),
+            reason,
+        }
+    })
 }
 
 impl Agent {
     fn new(definition: Definition, digest: Digest, kit: &Kit) -> Result<Self, Error> {
         let mut tools = BTreeMap::new();
         for spec in &definition.tools {
-            let validator = jsonschema::validator_for(&spec.input_schema).map_err(|error| {
-                let reason = format!(
-                    "the schema of the tool `{}` is not valid: {error}",
-                    spec.name
-                );
-                Error::Definition {
-                    agent: definition.name.clone(),
-                    reason,
-                }
-            })?;
-            let runner = instantiate(spec, &kit.registry, &kit.watchdog)?;
             let tool = AgentTool {
-                validator,
+                validator: validator(&definition, spec)?,
                 schema: spec.schema_digest(),
-                runner,
+                runner: Some(instantiate(spec, &kit.registry, &kit.watchdog)?),
             };
             tools.insert(spec.name.clone(), tool);
         }
+        let offered = task::offered(&definition);
+        if let Some(task) = task::spec(&definition) {
+            let tool = AgentTool {
+                validator: validator(&definition, &task)?,
+                schema: task::schema_digest(),
+                runner: None,
+            };
+            tools.insert(task.name, tool);
+        }
+        let words = Words::new(&definition)?;
         let model = kit.model(&definition.model)?;
+        let mut subagents = BTreeMap::new();
+        for subagent in &definition.subagents {
+            let agent = Self::new(subagent.definition.clone(), digest, kit)?;
+            subagents.insert(agent.definition.name.clone(), agent);
+        }
         Ok(Self {
             definition,
             digest,
             tools,
+            offered,
+            words,
+            subagents,
             model,
         })
+    }
+
+    /// The subagent whose frame this is; itself for the root.
+    pub(crate) fn at(&self, frame: &FramePath) -> Option<&Self> {
+        self.lineage(frame)
+            .map(|lineage| lineage.last().copied().unwrap_or(self))
+    }
+
+    /// The agents on the way to a frame, this one first.
+    pub(crate) fn lineage(&self, frame: &FramePath) -> Option<Vec<&Self>> {
+        let mut lineage = vec![self];
+        let mut agent = self;
+        for name in frame.lineage() {
+            agent = agent.subagents.get(name)?;
+            lineage.push(agent);
+        }
+        Some(lineage)
+    }
+
+    /// What its model is offered.
+    pub(crate) fn offered(&self) -> &[ToolSpec] {
+        &self.offered
+    }
+
+    /// The conditions and texts of its policy.
+    pub(crate) const fn words(&self) -> &Words {
+        &self.words
+    }
+
+    /// What an action must know of a tool that it calls with these arguments.
+    pub(crate) fn facts(&self, tool: &str, params: &Params) -> Option<ToolFacts> {
+        let spec = self.offered.iter().find(|offered| offered.name == tool)?;
+        let mut facts = facts(spec);
+        if facts.kind == ToolKind::Task {
+            facts.version = task::version(&self.definition, params)?;
+        }
+        Some(facts)
     }
 
     pub(crate) fn model(&self) -> &Arc<dyn Model> {
@@ -67,7 +132,7 @@ impl Agent {
     }
 
     pub(crate) fn runner(&self, tool: &str) -> Option<Arc<dyn Tool>> {
-        self.tools.get(tool).map(|tool| Arc::clone(&tool.runner))
+        self.tools.get(tool)?.runner.clone()
     }
 
     pub(crate) fn schema(&self, tool: &str) -> Option<Digest> {
@@ -103,12 +168,13 @@ impl Agent {
     /// Whether a person may have to be asked.
     #[must_use]
     pub fn is_gated(&self) -> bool {
-        self.definition.tools.iter().any(|tool| {
-            matches!(
-                self.definition.policy.judge(&tool.name),
-                holdpoint_core::Verdict::Ask { .. }
-            )
-        })
+        let asks = |tool: &ToolSpec| {
+            tool.kind == ToolKind::Stepped || self.definition.policy.may_ask(&tool.name)
+        };
+        let breakpoints = &self.definition.breakpoints;
+        self.offered.iter().any(asks)
+            || !breakpoints.is_empty()
+            || self.subagents.values().any(Self::is_gated)
     }
 }
 
@@ -120,6 +186,7 @@ pub(crate) fn facts(spec: &ToolSpec) -> ToolFacts {
         timeout: spec.timeout,
         settle: spec.settle,
         hooks: spec.hooks(),
+        kind: spec.kind,
     }
 }
 

@@ -1,16 +1,18 @@
-//! A person's answer: checked against the schema and the current definition before it is submitted.
+//! A person's answer: checked against schemas, policy and the current definition before it is submitted.
 
 use holdpoint_core::{
-    Action, Answer, Command, Context, Decision, Digest, Index, InterruptId, Principal, Refusal,
-    RestatedCall, Subject, closing, decide, decode_records,
+    Action, ActionId, Answer, Ask, Command, Context, Decision, Digest, Index, InterruptId,
+    Principal, Prompt, Refusal, Reply, RestatedCall, State, Subject, ThreadKind, Verdict, closing,
+    decide, decode_records,
 };
 use holdpoint_store::{Scan, ThreadKey};
+use serde_json::Value;
 
 use crate::{
     Engine, Error, Submitted,
     agent::Current,
     driver::Order,
-    judge,
+    judge::{self, Caller},
     thread::{Thread, engine_principal, fresh_seed},
 };
 
@@ -27,13 +29,33 @@ impl Engine {
         interrupt: InterruptId,
         answer: Answer,
     ) -> Result<Submitted, Error> {
+        self.answer_all(by, key, vec![(interrupt, answer)]).await
+    }
+
+    /// Answers several pending interrupts of a thread: all of these answers are taken, or none.
+    ///
+    /// # Errors
+    ///
+    /// One of them is refused, and nothing has changed; or a question was stale, and stands anew.
+    pub async fn answer_all(
+        &self,
+        by: &Principal,
+        key: &ThreadKey,
+        answers: Vec<(InterruptId, Answer)>,
+    ) -> Result<Submitted, Error> {
         let head = self.store().load(key).await?;
         let thread = self.thread(key, head.as_ref())?;
-        let misfits = self.misfits(&thread, interrupt, &answer).await?;
+        let mut replies = Vec::with_capacity(answers.len());
+        for (interrupt, answer) in answers {
+            let misfits = self.misfits(&thread, interrupt, &answer).await?;
+            replies.push(Reply {
+                interrupt,
+                answer,
+                misfits,
+            });
+        }
         let command = Command::Answer {
-            interrupt,
-            answer: answer.clone(),
-            misfits,
+            answers: replies.clone(),
         };
         let now = self.store().now();
         let mut context = Context {
@@ -46,32 +68,15 @@ impl Engine {
             return Err(self.explain(key, refusal).await?);
         }
         // An answer is only taken by whoever could go on with it: what it allows, and what the model says to it.
-        if let Some(run) = &thread.state.run {
+        if let Some(run) = &thread.state.run
+            && thread.state.kind == ThreadKind::Agent
+        {
             self.agent(&key.tenant, run.definition).await?;
         }
-        if let Some(restate) = self.stale(&thread, interrupt, &answer).await? {
-            let by = engine_principal(&key.tenant);
-            let state = self
-                .append_open(
-                    key,
-                    Order {
-                        command: restate,
-                        by,
-                    },
-                )
-                .await?;
-            let again = state
-                .interrupts
-                .values()
-                .find(|new| new.supersedes == Some(interrupt));
-            return Err(match again {
-                Some(new) => Refusal::StaleQuestion {
-                    old: interrupt,
-                    new: new.id,
-                }
-                .into(),
-                None => Refusal::NotPending { interrupt }.into(),
-            });
+        for reply in &replies {
+            if let Some(restate) = self.stale(&thread, reply).await? {
+                return Err(self.ask_again(key, reply.interrupt, restate).await?);
+            }
         }
         let order = Order {
             command,
@@ -83,13 +88,40 @@ impl Engine {
         }
     }
 
-    /// Edited arguments that do not fit their tool's schema.
+    /// Asks a question again whose subject has changed.
+    async fn ask_again(
+        &self,
+        key: &ThreadKey,
+        interrupt: InterruptId,
+        restate: Command,
+    ) -> Result<Error, Error> {
+        let by = engine_principal(&key.tenant);
+        let order = Order {
+            command: restate,
+            by,
+        };
+        let state = self.append_open(key, order).await?;
+        let again = state
+            .interrupts
+            .values()
+            .find(|new| new.supersedes == Some(interrupt));
+        Ok(match again {
+            Some(new) => Refusal::StaleQuestion {
+                old: interrupt,
+                new: new.id,
+            }
+            .into(),
+            None => Refusal::NotPending { interrupt }.into(),
+        })
+    }
+
+    /// What of an answer fits no schema, or no policy.
     async fn misfits(
         &self,
         thread: &Thread,
         interrupt: InterruptId,
         answer: &Answer,
-    ) -> Result<Vec<(holdpoint_core::ActionId, String)>, Error> {
+    ) -> Result<Vec<(ActionId, String)>, Error> {
         let mut misfits = Vec::new();
         let Some(interrupt) = thread.state.interrupts.get(&interrupt) else {
             return Ok(misfits);
@@ -98,43 +130,79 @@ impl Engine {
             return Ok(misfits);
         };
         for (ask, decision) in assigned {
-            let Some(action) = thread.state.actions.get(&ask.action_id) else {
-                continue;
-            };
-            if let Decision::Edit { edited_action } = &decision {
-                let agent = self.agent(&thread.key.tenant, action.definition).await?;
-                if let Err(misfit) = agent.check(&action.tool.name, &edited_action.args) {
-                    misfits.push((ask.action_id, misfit));
+            let problem = match &decision {
+                Decision::Edit { edited_action } => {
+                    self.edit_problem(thread, ask, &edited_action.args).await?
                 }
-            }
+                Decision::Answer { value } => match &ask.subject {
+                    Subject::Question { prompt, .. } => answer_problem(prompt, value),
+                    Subject::Action { .. }
+                    | Subject::Effect { .. }
+                    | Subject::Model
+                    | Subject::Node { .. } => None,
+                },
+                Decision::Approve { .. }
+                | Decision::Reject { .. }
+                | Decision::Respond { .. }
+                | Decision::Committed { .. }
+                | Decision::NotCommitted
+                | Decision::Compensate => None,
+            };
+            misfits.extend(problem.map(|problem| (ask.action_id, problem)));
         }
         Ok(misfits)
     }
 
-    /// The command that asks again, where a tool that the answer would let run has changed.
-    async fn stale(
+    /// Edited arguments must fit the tool's schema, and the policy must not deny them.
+    async fn edit_problem(
         &self,
         thread: &Thread,
-        id: InterruptId,
-        answer: &Answer,
-    ) -> Result<Option<Command>, Error> {
+        ask: &Ask,
+        args: &holdpoint_core::Params,
+    ) -> Result<Option<String>, Error> {
+        let Some(action) = thread.state.actions.get(&ask.action_id) else {
+            return Ok(None);
+        };
+        let root = self.agent(&thread.key.tenant, action.definition).await?;
+        let Some(agent) = root.at(&action.frame) else {
+            return Ok(None);
+        };
+        if let Err(misfit) = agent.check(&action.tool.name, args) {
+            return Ok(Some(misfit));
+        }
+        let (Some(caller), Some(tool)) = (
+            caller(&root, action, &thread.state),
+            agent.facts(&action.tool.name, args),
+        ) else {
+            return Ok(None);
+        };
+        let denied = caller.verdict(&tool, args).verdict == Verdict::Deny;
+        Ok(denied.then(|| "the policy does not allow the tool with these arguments".to_owned()))
+    }
+
+    /// The command that asks again, where a tool that the answer would let run has changed.
+    async fn stale(&self, thread: &Thread, reply: &Reply) -> Result<Option<Command>, Error> {
+        let id = reply.interrupt;
         let Some(interrupt) = thread.state.interrupts.get(&id) else {
             return Ok(None);
         };
-        let Ok(assigned) = interrupt.assign(answer, &thread.state) else {
+        let Ok(assigned) = interrupt.assign(&reply.answer, &thread.state) else {
             return Ok(None);
         };
+        if thread.state.kind != ThreadKind::Agent {
+            return Ok(None);
+        }
         let Some(current) = self.current(&thread.key, &thread.state.agent).await? else {
             return Ok(None);
         };
         let mut calls = Vec::new();
         for (ask, decision) in assigned {
-            let runs = matches!(decision, Decision::Approve | Decision::Edit { .. });
+            let runs = matches!(decision, Decision::Approve { .. } | Decision::Edit { .. });
             let Some(action) = thread.state.actions.get(&ask.action_id) else {
                 continue;
             };
             if runs && matches!(ask.subject, Subject::Action { .. }) {
-                calls.extend(self.drift(&thread.key, action, current).await?);
+                calls.extend(self.drift(thread, action, current).await?);
             }
         }
         let definition = current.digest();
@@ -159,20 +227,30 @@ impl Engine {
     /// What the current definition changes for an action; `None` if nothing that matters.
     pub(crate) async fn drift(
         &self,
-        key: &ThreadKey,
+        thread: &Thread,
         action: &Action,
         current: Current,
     ) -> Result<Option<RestatedCall>, Error> {
         if current.digest() == action.definition {
             return Ok(None);
         }
-        let pinned = self.agent(&key.tenant, action.definition).await?;
-        let current = self.agent(&key.tenant, current.digest()).await?;
-        Ok(judge::drift(action, &pinned, &current))
+        let tenant = &thread.key.tenant;
+        let pinned = self.agent(tenant, action.definition).await?;
+        let current = self.agent(tenant, current.digest()).await?;
+        let Some(caller) = caller(&current, action, &thread.state) else {
+            return Ok(None);
+        };
+        Ok(judge::drift(action, &pinned, caller))
     }
 
     /// Adds to a refusal who decided before, which only the journal knows.
     async fn explain(&self, key: &ThreadKey, refusal: Refusal) -> Result<Error, Error> {
+        if let Refusal::Expired { .. } = refusal {
+            // What is due is done by whoever sees it.
+            let by = engine_principal(&key.tenant);
+            let command = Command::Tick;
+            self.append_open(key, Order { command, by }).await?;
+        }
         let Refusal::NotPending { interrupt } = refusal else {
             return Ok(refusal.into());
         };
@@ -214,4 +292,46 @@ impl Engine {
             },
         )
     }
+}
+
+/// Whose call an action is, by this definition.
+pub(crate) fn caller<'a>(
+    root: &'a crate::Agent,
+    action: &'a Action,
+    state: &'a State,
+) -> Option<Caller<'a>> {
+    let user = &state.run.as_ref()?.requester;
+    let frame = &action.frame;
+    Some(Caller { root, frame, user })
+}
+
+/// Why this cannot be the answer to a question.
+fn answer_problem(prompt: &Prompt, value: &Value) -> Option<String> {
+    if !prompt.options.is_empty()
+        && let Some(chosen) = value.get("option_id")
+    {
+        let known: Vec<&str> = prompt.options.iter().map(|it| it.id.as_str()).collect();
+        let known_one = chosen
+            .as_str()
+            .is_some_and(|chosen| known.contains(&chosen));
+        if !known_one {
+            return Some(format!(
+                "`option_id` {chosen} is not one of {}",
+                known.join(", ")
+            ));
+        }
+    }
+    let schema = prompt.input_schema.as_ref()?;
+    // What is put in stands under `input` where the answer says more than that, and is the answer itself otherwise.
+    let input = value.get("input").unwrap_or(value);
+    let validator = match jsonschema::validator_for(schema) {
+        Ok(validator) => validator,
+        Err(error) => return Some(format!("the question's schema is not valid: {error}")),
+    };
+    let found: Vec<String> = validator
+        .iter_errors(input)
+        .take(3)
+        .map(|error| error.to_string())
+        .collect();
+    (!found.is_empty()).then(|| found.join("; "))
 }

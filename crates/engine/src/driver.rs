@@ -6,6 +6,7 @@
 
 mod launch;
 mod starts;
+mod steps;
 mod tenure;
 
 use std::{collections::HashMap, time::Duration};
@@ -18,6 +19,7 @@ use tokio::{
     time::Instant,
 };
 
+use self::steps::Entries;
 use crate::{
     Engine, Error,
     agent::Current,
@@ -53,6 +55,7 @@ pub(crate) struct Driver {
     lease: Lease,
     flights: JoinSet<Landing>,
     aloft: HashMap<Flight, AbortHandle>,
+    entries: Entries,
     by_task: HashMap<Id, Flight>,
     /// The agent's current definition, if something that this round starts was compared with it.
     current: Option<Current>,
@@ -113,6 +116,7 @@ impl Driver {
             lease,
             flights: JoinSet::new(),
             aloft: HashMap::new(),
+            entries: Entries::new(),
             by_task: HashMap::new(),
             current: None,
             wake_at: None,
@@ -143,7 +147,7 @@ impl Driver {
     /// the thread next, once the lease has ended.
     pub(crate) async fn run(mut self) -> Result<Exit, Error> {
         loop {
-            if (self.has_news || !self.orders.is_empty())
+            if (self.has_news || !self.orders.is_empty() || self.entries.has_wishes())
                 && let Round::Exit(exit) = self.round().await?
             {
                 return Ok(exit);
@@ -170,6 +174,9 @@ impl Driver {
                         return Ok(exit);
                     }
                 }
+                wish = self.entries.next() => {
+                    self.has_news |= self.entries.hear(wish);
+                }
                 _ = self.foreign.changed() => self.look_again().await?,
                 () = self.poke.notified() => self.look_again().await?,
             }
@@ -182,11 +189,14 @@ impl Driver {
         loop {
             let mut batch = Batch::new(self.thread.state.clone());
             self.current = None;
+            self.decide_due(&mut batch)?;
             self.decide_orders(&mut batch).await?;
+            let granted = self.decide_wishes(&mut batch).await?;
             let started = self.decide_starts(&mut batch).await?;
             let idle = next(batch.state()).is_empty();
             if batch.is_empty() {
                 if !idle {
+                    self.grant(granted);
                     self.launch(&started).await?;
                     return Ok(Round::Committed);
                 }
@@ -225,6 +235,8 @@ impl Driver {
                     }
                     self.orders.clear();
                     self.engine.tell(&self.thread.key, &entries);
+                    self.grant(granted);
+                    self.drop_unwanted();
                     if idle {
                         self.engine.remember(&self.thread, head);
                         self.hand_over().await?;
@@ -257,6 +269,16 @@ impl Driver {
             by: by.clone(),
             seed: fresh_seed(now)?,
         })
+    }
+
+    /// Does what is due by now.
+    fn decide_due(&self, batch: &mut Batch) -> Result<(), Error> {
+        let due = batch.state().due_at();
+        if due.is_some_and(|at| at <= self.engine.store().now()) {
+            let mut context = self.context(&engine_principal(&self.thread.key.tenant))?;
+            batch.decide(Command::Tick, &mut context)?;
+        }
+        Ok(())
     }
 
     async fn decide_orders(&self, batch: &mut Batch) -> Result<(), Error> {
@@ -299,7 +321,16 @@ pub(crate) const fn is_report(command: &Command) -> bool {
         | Command::ActionOrphaned { .. }
         | Command::LookedUp { .. } => true,
         Command::StartRun { .. }
+        | Command::Ask { .. }
         | Command::Cancel
+        | Command::Pause
+        | Command::Continue
+        | Command::Tick
+        | Command::BeginStep { .. }
+        | Command::Suspend { .. }
+        | Command::Yield { .. }
+        | Command::UseGrant { .. }
+        | Command::RevokeGrant { .. }
         | Command::StartModel { .. }
         | Command::StartAction { .. }
         | Command::Answer { .. }

@@ -16,8 +16,9 @@ use crate::{
     Agent, Error, Kit, Submitted,
     agent::Agents,
     driver::Order,
+    grants::WideGrants,
     recent::{Parked, Recent},
-    thread::Thread,
+    thread::{Thread, engine_principal},
 };
 
 /// How an engine behaves.
@@ -63,6 +64,7 @@ struct Inner {
     /// The threads that this process drives, to be told of appends by other tasks.
     drivers: Mutex<Drivers>,
     recent: Mutex<Recent>,
+    wide: WideGrants,
 }
 
 impl Engine {
@@ -82,6 +84,7 @@ impl Engine {
             watcher,
             drivers: Mutex::default(),
             recent: Mutex::default(),
+            wide: WideGrants::default(),
         }))
     }
 
@@ -129,7 +132,13 @@ impl Engine {
         self.0.agents.pinned(&self.0.store, tenant, digest).await
     }
 
+    /// The grants of agents, as this process last read them.
+    pub(crate) fn wide(&self) -> &WideGrants {
+        &self.0.wide
+    }
+
     pub(crate) fn tell(&self, key: &ThreadKey, entries: &[Entry]) {
+        self.0.wide.note(entries);
         if let Some(watcher) = &self.0.watcher
             && !entries.is_empty()
         {
@@ -183,6 +192,7 @@ impl Engine {
             definition: agent.digest,
             input: input.to_owned(),
             limits: agent.definition.limits,
+            breakpoints: agent.definition.breakpoints.clone(),
         };
         let key = ThreadKey {
             tenant: tenant.as_str().into(),
@@ -204,16 +214,48 @@ impl Engine {
     ///
     /// There is no such thread, or its run is over.
     pub async fn cancel(&self, by: &Principal, key: &ThreadKey) -> Result<Submitted, Error> {
+        self.command(by, key, Command::Cancel).await
+    }
+
+    /// Lets nothing start until someone lets it go on. What is in flight goes on to its end.
+    ///
+    /// # Errors
+    ///
+    /// There is no such thread, or its run is over.
+    pub async fn pause(&self, by: &Principal, key: &ThreadKey) -> Result<Submitted, Error> {
+        self.command(by, key, Command::Pause).await
+    }
+
+    /// Lets a paused run go on.
+    ///
+    /// # Errors
+    ///
+    /// There is no such thread, or its run is over.
+    pub async fn unpause(&self, by: &Principal, key: &ThreadKey) -> Result<Submitted, Error> {
+        self.command(by, key, Command::Continue).await
+    }
+
+    /// Does what is due in a thread: questions that nobody answered in time, sleeps that are over.
+    ///
+    /// # Errors
+    ///
+    /// There is no such thread; the store fails.
+    pub async fn tick(&self, key: &ThreadKey) -> Result<Submitted, Error> {
+        self.command(&engine_principal(&key.tenant), key, Command::Tick)
+            .await
+    }
+
+    /// Commits a command to a thread that exists.
+    async fn command(
+        &self,
+        by: &Principal,
+        key: &ThreadKey,
+        command: Command,
+    ) -> Result<Submitted, Error> {
         if self.0.store.load(key).await?.is_none() {
             return Err(Refusal::NotFound.into());
         }
-        self.submit(
-            key.clone(),
-            Order {
-                command: Command::Cancel,
-                by: by.clone(),
-            },
-        )
-        .await
+        let by = by.clone();
+        self.submit(key.clone(), Order { command, by }).await
     }
 }

@@ -3,14 +3,14 @@
 use std::{sync::Arc, time::Duration};
 
 use holdpoint_core::{
-    Action, ActionId, ActionStatus, Command, Effect, FramePath, Lookup, ModelTrouble, Outcome,
-    Role, State, Timestamp, Transcript, Usage, Work,
+    Action, ActionId, ActionStatus, Command, Effect, FramePath, Grant, Lookup, ModelTrouble,
+    Outcome, Principal, Role, State, Timestamp, Transcript, Usage, Work,
 };
 use holdpoint_models::{Failure, Reply, Request};
 use holdpoint_store::{ThreadKey, failpoint};
-use holdpoint_tools::Call;
+use holdpoint_tools::{Call, SharedSteps};
 
-use crate::{Agent, Engine, judge};
+use crate::{Agent, Engine, judge::Caller};
 
 /// How long after its deadline a tool is given to report that it was stopped.
 const GRACE: Duration = Duration::from_millis(500);
@@ -27,6 +27,14 @@ pub(crate) enum Flight {
 #[derive(Debug)]
 pub(crate) struct Landing {
     pub(crate) commands: Vec<Command>,
+}
+
+impl Landing {
+    fn of(command: Command) -> Self {
+        Self {
+            commands: vec![command],
+        }
+    }
 }
 
 impl Flight {
@@ -59,11 +67,14 @@ impl Flight {
     pub(crate) fn may_be_dropped(&self, state: &State) -> bool {
         match self {
             Self::Model { .. } | Self::LookUp { .. } => true,
-            // An action that a stop has closed while it was in flight was a read.
-            Self::Call { action, .. } => state
-                .actions
-                .get(action)
-                .is_none_or(|action| action.tool.effect == Effect::Read),
+            // An action that a stop has closed while it was in flight was a read, or a stepped tool between two steps.
+            Self::Call { action, .. } => state.actions.get(action).is_none_or(|action| {
+                if action.is_entered() {
+                    !state.steps_of(action.id).any(Action::is_in_flight)
+                } else {
+                    action.tool.effect == Effect::Read
+                }
+            }),
         }
     }
 
@@ -99,6 +110,10 @@ pub(crate) struct Turn {
     pub(crate) attempt: u32,
     /// How long it may take.
     pub(crate) limit: Duration,
+    /// Who asked for the run.
+    pub(crate) user: Principal,
+    /// The grants of the thread.
+    pub(crate) grants: Vec<Grant>,
 }
 
 /// Takes one turn of a model.
@@ -113,19 +128,46 @@ pub(crate) async fn call_model(
         frame,
         attempt,
         limit,
+        user,
+        grants,
     } = turn;
-    let definition = &agent.definition;
+    let (Some(thinker), Some(conversation)) = (agent.at(&frame), transcript.frame(&frame)) else {
+        let error = format!("there is no subagent at `{frame}` any more");
+        let trouble = ModelTrouble::Rejected { error };
+        return Landing::of(Command::ModelFailed {
+            frame,
+            attempt,
+            trouble,
+        });
+    };
+    let definition = &thinker.definition;
     let request = Request {
         system: definition.system_prompt.as_deref(),
-        messages: transcript.settled(),
-        tools: &definition.tools,
+        messages: conversation.settled(),
+        tools: thinker.offered(),
         attempt,
     };
     let mut deltas = |delta| engine.tell_delta(key, &delta);
-    let turn = tokio::time::timeout(limit, agent.model().turn(request, &mut deltas)).await;
+    let turn = tokio::time::timeout(limit, thinker.model().turn(request, &mut deltas)).await;
     let command = match turn.unwrap_or(Err(Failure::Timeout)) {
         Ok(Reply { text, calls, usage }) => {
-            let calls = judge::judge(agent, calls);
+            let caller = Caller {
+                root: agent,
+                frame: &frame,
+                user: &user,
+            };
+            let calls = match engine.judged(key, caller, calls, &grants).await {
+                Ok(calls) => calls,
+                Err(error) => {
+                    let error = error.to_string();
+                    let trouble = ModelTrouble::Unavailable { error };
+                    return Landing::of(Command::ModelFailed {
+                        frame,
+                        attempt,
+                        trouble,
+                    });
+                }
+            };
             let usage = Usage {
                 input_tokens: usage.input_tokens,
                 output_tokens: usage.output_tokens,
@@ -135,6 +177,7 @@ pub(crate) async fn call_model(
                 attempt,
                 text,
                 calls,
+                mode: definition.interrupt_mode,
                 usage,
             }
         }
@@ -144,9 +187,7 @@ pub(crate) async fn call_model(
             trouble: trouble(&failure),
         },
     };
-    Landing {
-        commands: vec![command],
-    }
+    Landing::of(command)
 }
 
 fn trouble(failure: &Failure) -> ModelTrouble {
@@ -171,8 +212,9 @@ pub(crate) async fn make_call(
     attempt: u32,
     key: String,
     now: Timestamp,
+    steps: Option<SharedSteps>,
 ) -> Landing {
-    let outcome = outcome_of(&agent, &action, &key, now).await;
+    let outcome = outcome_of(&agent, &action, &key, now, steps).await;
     failpoint::hit("engine.call.after");
     Landing {
         commands: vec![Command::ActionEnded {
@@ -184,7 +226,13 @@ pub(crate) async fn make_call(
     }
 }
 
-async fn outcome_of(agent: &Agent, action: &Action, key: &str, now: Timestamp) -> Outcome {
+async fn outcome_of(
+    agent: &Agent,
+    action: &Action,
+    key: &str,
+    now: Timestamp,
+    steps: Option<SharedSteps>,
+) -> Outcome {
     let name = &action.tool.name;
     let ActionStatus::Started {
         epoch, deadline, ..
@@ -194,7 +242,7 @@ async fn outcome_of(agent: &Agent, action: &Action, key: &str, now: Timestamp) -
             error: format!("`{name}` was not made: it is not recorded as started"),
         };
     };
-    let Some(tool) = agent.runner(name) else {
+    let Some(tool) = agent.at(&action.frame).and_then(|agent| agent.runner(name)) else {
         return Outcome::Failed {
             error: format!("`{name}` was not made: there is no such tool"),
         };
@@ -212,12 +260,13 @@ async fn outcome_of(agent: &Agent, action: &Action, key: &str, now: Timestamp) -
         key,
         epoch,
         remaining,
+        step: action.step.as_deref(),
     };
     let made = async {
-        if action.role == Role::Compensation {
-            tool.compensate(call).await
-        } else {
-            tool.call(call).await
+        match steps {
+            _ if action.role == Role::Compensation => tool.compensate(call).await,
+            Some(steps) => tool.enter(call, steps).await,
+            None => tool.call(call).await,
         }
     };
     let timed = tokio::time::timeout(remaining + GRACE, made);
@@ -244,7 +293,10 @@ async fn watched<T>(call: impl Future<Output = T>) -> T {
 
 /// Asks a tool what became of a call.
 pub(crate) async fn look_up(agent: Arc<Agent>, action: Action, key: String, epoch: u64) -> Landing {
-    let lookup = match agent.runner(&action.tool.name) {
+    let tool = agent
+        .at(&action.frame)
+        .and_then(|agent| agent.runner(&action.tool.name));
+    let lookup = match tool {
         None => Lookup::Unknown {
             reason: format!("there is no tool `{}`", action.tool.name),
         },
@@ -256,6 +308,7 @@ pub(crate) async fn look_up(agent: Arc<Agent>, action: Action, key: String, epoc
                 key: &key,
                 epoch,
                 remaining,
+                step: action.step.as_deref(),
             };
             let asked = tokio::time::timeout(remaining + GRACE, tool.lookup(call)).await;
             asked.unwrap_or_else(|_| Lookup::Unknown {

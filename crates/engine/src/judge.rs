@@ -3,13 +3,62 @@
 use std::collections::BTreeSet;
 
 use holdpoint_core::{
-    Action, Judged, JudgedCall, Params, RestatedCall, ToolCall, ToolNow, Verdict,
+    Action, FramePath, Judged, JudgedCall, Judgement, Params, Principal, RestatedCall, Seed,
+    ToolCall, ToolFacts, ToolNow, Verdict,
 };
 
-use crate::{Agent, agent::facts};
+use crate::{Agent, words::CallFacts};
+
+/// Whose calls are judged.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Caller<'a> {
+    /// The run's own agent.
+    pub(crate) root: &'a Agent,
+    /// The frame that calls.
+    pub(crate) frame: &'a FramePath,
+    /// Who asked for the run.
+    pub(crate) user: &'a Principal,
+}
+
+impl<'a> Caller<'a> {
+    fn agent(&self) -> Option<&'a Agent> {
+        self.root.at(self.frame)
+    }
+
+    /// What the policy says of a call: the agent's own, and as a floor those of the strict agents above it.
+    pub(crate) fn verdict(&self, tool: &ToolFacts, params: &Params) -> Judgement {
+        let lineage = self.root.lineage(self.frame).unwrap_or_default();
+        let judge = |agent: &Agent| {
+            let call = CallFacts {
+                agent: &agent.definition.name,
+                path: self.frame.as_str(),
+                tool,
+                params,
+                user: self.user,
+            };
+            let policy = &agent.definition.policy;
+            policy.judge(&tool.name, &agent.words().about(call))
+        };
+        let Some((agent, above)) = lineage.split_last() else {
+            return Judgement {
+                verdict: Verdict::Deny,
+                rule: Some("there is no such subagent".to_owned()),
+            };
+        };
+        let mut judgement = judge(agent);
+        for strict in above.iter().filter(|agent| agent.definition.strict) {
+            let floor = judge(strict);
+            if floor.verdict.is_tighter_than(&judgement.verdict) {
+                judgement.rule = floor.rule;
+            }
+            judgement.verdict = judgement.verdict.meet(&floor.verdict);
+        }
+        judgement
+    }
+}
 
 /// Judges the calls of one turn. What cannot be done at all is an error for the model, and no reason to stop the run.
-pub(crate) fn judge(agent: &Agent, calls: Vec<ToolCall>) -> Vec<JudgedCall> {
+pub(crate) fn judge(caller: Caller<'_>, calls: Vec<ToolCall>, seed: &mut Seed) -> Vec<JudgedCall> {
     let mut ids = BTreeSet::new();
     let mut judged = Vec::with_capacity(calls.len());
     for (at, mut call) in calls.into_iter().enumerate() {
@@ -21,19 +70,22 @@ pub(crate) fn judge(agent: &Agent, calls: Vec<ToolCall>) -> Vec<JudgedCall> {
             call.id.push_str("_again");
         }
         judged.push(JudgedCall {
-            judged: judge_one(agent, &call),
+            id: seed.action_id(),
+            judged: judge_one(caller, &call),
             call,
         });
     }
     judged
 }
 
-fn judge_one(agent: &Agent, call: &ToolCall) -> Result<Judged, String> {
+fn judge_one(caller: Caller<'_>, call: &ToolCall) -> Result<Judged, String> {
     let name = &call.name;
-    let (Some(spec), Some(schema)) = (agent.definition.tool(name), agent.schema(name)) else {
+    let Some(agent) = caller.agent() else {
+        return Err("There is no such subagent any more.".to_owned());
+    };
+    let Some(schema) = agent.schema(name) else {
         let known: Vec<&str> = agent
-            .definition
-            .tools
+            .offered()
             .iter()
             .map(|tool| tool.name.as_str())
             .collect();
@@ -55,20 +107,27 @@ fn judge_one(agent: &Agent, call: &ToolCall) -> Result<Judged, String> {
             "The arguments for `{name}` do not fit its schema and nothing was executed: {misfit}."
         )
     })?;
-    let verdict = agent.definition.policy.judge(name);
+    let Some(tool) = agent.facts(name, &params) else {
+        return Err(format!("The tool `{name}` cannot be used like this."));
+    };
+    let Judgement { verdict, rule } = caller.verdict(&tool, &params);
     Ok(Judged {
-        tool: facts(spec),
+        tool,
         schema,
         params,
         verdict,
+        rule,
+        reserved: None,
     })
 }
 
 /// What the current definition changes for an action that was judged by an older one; `None` if nothing that matters.
-pub(crate) fn drift(action: &Action, pinned: &Agent, current: &Agent) -> Option<RestatedCall> {
+pub(crate) fn drift(action: &Action, pinned: &Agent, current: Caller<'_>) -> Option<RestatedCall> {
     let name = &action.tool.name;
     let mut changes = Vec::new();
-    let Some(spec) = current.definition.tool(name) else {
+    let agent = current.agent();
+    let now = agent.and_then(|agent| Some((agent, agent.facts(name, &action.params)?)));
+    let Some((agent, tool)) = now else {
         changes.push(format!("the tool `{name}` no longer exists"));
         return Some(RestatedCall {
             action: action.id,
@@ -76,22 +135,28 @@ pub(crate) fn drift(action: &Action, pinned: &Agent, current: &Agent) -> Option<
             changes,
         });
     };
-    if spec.version != action.tool.version {
+    if tool.version != action.tool.version {
         changes.push(format!(
             "`{name}`: version `{}` became `{}`",
-            action.tool.version, spec.version
+            action.tool.version, tool.version
         ));
     }
-    let (old, new) = (pinned.schema(name), spec.schema_digest());
+    let old = pinned
+        .at(&action.frame)
+        .and_then(|agent| agent.schema(name));
+    let new = agent.schema(name).unwrap_or_default();
     if old != Some(new) {
         changes.push(format!("`{name}`: the schema of its arguments changed"));
     }
-    let verdict = current.definition.policy.judge(name);
+    let verdict = current.verdict(&tool, &action.params).verdict;
     if verdict.is_tighter_than(&action.verdict) {
         changes.push(match &verdict {
             Verdict::Deny => format!("`{name}`: the policy now denies it"),
-            Verdict::Ask { allowed, .. } => {
-                format!("`{name}`: the policy is stricter; it now allows {allowed}")
+            Verdict::Ask(terms) => {
+                format!(
+                    "`{name}`: the policy is stricter; it now allows {}",
+                    terms.allowed
+                )
             }
             Verdict::Allow => format!("`{name}`: the policy changed"),
         });
@@ -99,12 +164,12 @@ pub(crate) fn drift(action: &Action, pinned: &Agent, current: &Agent) -> Option<
     if changes.is_empty() {
         return None;
     }
-    let misfit = current.check(name, &action.params);
+    let misfit = agent.check(name, &action.params);
     if let Err(misfit) = &misfit {
         changes.push(format!("`{name}`: the arguments no longer fit: {misfit}"));
     }
     let tool = ToolNow::There {
-        tool: facts(spec),
+        tool,
         schema: new,
         verdict,
         fits: misfit.is_ok(),

@@ -8,23 +8,31 @@ mod answer;
 mod driver;
 mod drivers;
 mod engine;
+mod entry;
 mod error;
 mod flight;
+mod grants;
 mod judge;
+mod outside;
 mod precheck;
 mod reading;
 mod recent;
 mod recovery;
 mod submit;
 mod summary;
+mod task;
 mod thread;
 mod view;
+mod words;
 
 pub use agent::{Agent, Kit};
 pub use engine::{Engine, Options, Watcher};
 pub use error::Error;
+pub use grants::GrantView;
+pub use outside::{Asking, Outside, OutsideClosed};
 pub use submit::Submitted;
 pub use summary::RunSummary;
+pub use task::offered;
 pub use view::{
     ActionRequest, Checkpoint, InterruptView, PendingAction, RequestView, ReviewConfig, RunView,
     SideEffect,

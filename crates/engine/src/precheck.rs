@@ -1,6 +1,8 @@
 //! What a door can find out beforehand. It binds nobody: whatever is sent is checked again when it comes.
 
-use holdpoint_core::{ActionId, Command, Context, Digest, Limits, Params, Principal, decide};
+use holdpoint_core::{
+    ActionId, Breakpoints, Command, Context, Digest, Limits, Params, Principal, decide,
+};
 use holdpoint_store::ThreadKey;
 
 use crate::{Engine, Error, thread::fresh_seed};
@@ -33,6 +35,7 @@ impl Engine {
             definition: Digest::default(),
             input: String::new(),
             limits: Limits::default(),
+            breakpoints: Breakpoints::default(),
         };
         decide(&state, command, &mut context)?;
         Ok(())
@@ -55,7 +58,10 @@ impl Engine {
         let Some(action) = state.actions.get(&action) else {
             return Ok(Ok(()));
         };
-        let agent = self.agent(&key.tenant, action.definition).await?;
-        Ok(agent.check(&action.tool.name, args))
+        let root = self.agent(&key.tenant, action.definition).await?;
+        Ok(match root.at(&action.frame) {
+            Some(agent) => agent.check(&action.tool.name, args),
+            None => Ok(()),
+        })
     }
 }

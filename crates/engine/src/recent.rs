@@ -36,7 +36,7 @@ pub(crate) struct Parked {
 impl Recent {
     /// Remembers a thread, forgetting the one that was parked longest ago.
     pub(crate) fn remember(&mut self, key: ThreadKey, parked: Parked) {
-        if parked.transcript.settled().len() > MAX_MESSAGES {
+        if parked.transcript.len() > MAX_MESSAGES {
             return;
         }
         if self.threads.insert(key.clone(), parked).is_none() {

@@ -71,7 +71,7 @@ impl Engine {
         let mut found = Vec::new();
         let mut doubtful = Vec::new();
         for tenant in store.tenants(Index::Runnable).await? {
-            for key in self.runnable(&tenant).await? {
+            for key in self.threads_in(&tenant, Index::Runnable, None).await? {
                 let Some(head) = store.load(&key).await? else {
                     continue;
                 };
@@ -109,14 +109,33 @@ impl Engine {
         Ok(!next(&self.thread(key, Some(head))?.state).is_empty())
     }
 
-    async fn runnable(&self, tenant: &Arc<str>) -> Result<Vec<ThreadKey>, Error> {
+    /// The threads in which something is due.
+    ///
+    /// # Errors
+    ///
+    /// The store fails.
+    pub async fn due(&self) -> Result<Vec<ThreadKey>, Error> {
+        let now = self.store().now().as_micros();
+        let mut due = Vec::new();
+        for tenant in self.store().tenants(Index::Due).await? {
+            due.extend(self.threads_in(&tenant, Index::Due, Some(now)).await?);
+        }
+        Ok(due)
+    }
+
+    async fn threads_in(
+        &self,
+        tenant: &Arc<str>,
+        index: Index,
+        up_to: Option<i64>,
+    ) -> Result<Vec<ThreadKey>, Error> {
         let mut keys = Vec::new();
         let mut after = None;
         loop {
             let scan = Scan {
-                index: Index::Runnable,
+                index,
                 key: None,
-                up_to: None,
+                up_to,
                 after,
                 limit: 500,
             };

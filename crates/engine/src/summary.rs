@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use holdpoint_core::{Event, Phase, RunId, RunOutcome, State, Status, ThreadId, Timestamp};
+use holdpoint_core::{Cause, Event, Phase, RunId, RunOutcome, State, Status, ThreadId, Timestamp};
 use holdpoint_store::ThreadKey;
 
 use crate::{Engine, Error};
@@ -96,6 +96,7 @@ impl RunSummary {
         let status = state.status()?;
         let cause = match (&status, &run.phase) {
             (Status::Waiting(cause), _) => Some(cause.as_str().to_owned()),
+            (Status::Paused, _) => Some(Cause::UserPause.as_str().to_owned()),
             (_, Phase::Ended(outcome)) => ended(outcome).1,
             (_, Phase::Active(_)) => None,
         };
@@ -116,6 +117,7 @@ fn ended(outcome: &RunOutcome) -> (&'static str, Option<String>) {
         RunOutcome::Finished => (Status::Finished.as_str(), None),
         RunOutcome::Failed { code, .. } => (Status::Failed.as_str(), Some(code.clone())),
         RunOutcome::Cancelled => (Status::Cancelled.as_str(), None),
+        RunOutcome::TimedOut => (Status::Cancelled.as_str(), Some("timeout".to_owned())),
         _ => ("ended", None),
     }
 }

@@ -3,9 +3,9 @@
 //! These are wire types. Doors translate them to their own spelling and add nothing.
 
 use holdpoint_core::{
-    Action, ActionStatus, Actor, Allowed, Ask, Cause, Digest, Effect, FramePhase, Interrupt,
-    InterruptId, InterruptKind, Message, Phase, Role, RunId, RunOutcome, State, Status, Step, Stop,
-    ThreadId, Timestamp, Transcript, default_description,
+    Action, ActionStatus, Actor, Allowed, Ask, Cause, Digest, Effect, FramePath, FramePhase,
+    Interrupt, InterruptId, InterruptKind, Message, Phase, Prompt, Role, RunId, RunOutcome, State,
+    Status, Step, Stop, Subject, ThreadId, Timestamp, Transcript, default_description,
 };
 use serde::Serialize;
 use serde_json::Value;
@@ -29,6 +29,12 @@ pub struct RunView {
     /// Whether it is being stopped.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub cancel_requested: bool,
+    /// Whether a user paused it: it stands still as soon as nothing is in flight.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub pause_requested: bool,
+    /// Until when it sleeps.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sleeps_until: Option<Timestamp>,
     /// Why it failed, for a person to read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
@@ -49,6 +55,9 @@ pub struct InterruptView {
     pub id: InterruptId,
     /// What kind of question it is.
     pub kind: InterruptKind,
+    /// The subagents on the way to whoever asks, for instance `researcher#1/reader#2`; absent for the agent itself.
+    #[serde(skip_serializing_if = "FramePath::is_root")]
+    pub frame: FramePath,
     /// What is asked.
     pub value: RequestView,
     /// Why the run waits. Its door shows it once, with the run.
@@ -72,6 +81,20 @@ pub struct RequestView {
     pub action_requests: Vec<ActionRequest>,
     /// What may be said of each, in the same order.
     pub review_configs: Vec<ReviewConfig>,
+    /// What a tool's own code, or a program outside, wants to know.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub question: Option<QuestionView>,
+}
+
+/// A question that is not about a call.
+#[derive(Debug, Clone, Serialize)]
+pub struct QuestionView {
+    /// Its name within the call that asks.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub name: String,
+    /// What is asked.
+    #[serde(flatten)]
+    pub prompt: Prompt,
 }
 
 /// One thing an interrupt asks about.
@@ -106,6 +129,8 @@ impl RunView {
             (_, Some(Phase::Ended(RunOutcome::Failed { code, message }))) => {
                 (Some(code.clone()), Some(message.clone()))
             }
+            (_, Some(Phase::Ended(RunOutcome::TimedOut))) => (Some("timeout".to_owned()), None),
+            (Some(Status::Paused), _) => (Some(Cause::UserPause.as_str().to_owned()), None),
             (_, _) => (None, None),
         };
         let output = match status {
@@ -120,6 +145,8 @@ impl RunView {
             status: status.as_ref().map_or("new", Status::as_str),
             cause,
             cancel_requested: matches!(state.stop(), Some(Stop::Cancelled)),
+            pause_requested: state.active().is_some_and(|active| active.paused),
+            sleeps_until: state.sleeps_until(),
             error,
             output,
             messages: transcript.messages(),
@@ -138,6 +165,7 @@ impl InterruptView {
     pub fn new(state: &State, interrupt: &Interrupt) -> Self {
         let mut action_requests = Vec::with_capacity(interrupt.asks.len());
         let mut review_configs = Vec::with_capacity(interrupt.asks.len());
+        let mut question = None;
         for ask in &interrupt.asks {
             let action = state.actions.get(&ask.action_id);
             let name = state.asked_name(ask).to_owned();
@@ -145,6 +173,17 @@ impl InterruptView {
                 || Value::Object(serde_json::Map::new()),
                 |action| action.params.to_value(),
             );
+            if let Subject::Question {
+                name: asked,
+                prompt,
+                ..
+            } = &ask.subject
+            {
+                question = Some(QuestionView {
+                    name: asked.clone(),
+                    prompt: (**prompt).clone(),
+                });
+            }
             let description = describe(ask, action);
             let allowed_decisions = ask.allowed.clone();
             review_configs.push(ReviewConfig {
@@ -161,9 +200,11 @@ impl InterruptView {
         Self {
             id: interrupt.id,
             kind: interrupt.kind,
+            frame: interrupt.frame.clone(),
             value: RequestView {
                 action_requests,
                 review_configs,
+                question,
             },
             cause: interrupt.cause,
             expires_at: interrupt.expires_at,
@@ -329,12 +370,17 @@ fn standing(
     match state.run.as_ref().map(|run| &run.phase) {
         None => return ("running", None, "start", goes_on),
         Some(Phase::Ended(RunOutcome::Finished)) => return ("completed", None, "end", goes_on),
-        Some(Phase::Ended(RunOutcome::Cancelled)) => return ("cancelled", None, "end", goes_on),
+        Some(Phase::Ended(RunOutcome::Cancelled | RunOutcome::TimedOut)) => {
+            return ("cancelled", None, "end", goes_on);
+        }
         Some(Phase::Ended(_)) => return ("failed", None, "end", goes_on),
         Some(Phase::Active(_)) => {}
     }
-    let Some(Status::Waiting(cause)) = state.status() else {
-        return ("running", None, node(state), goes_on);
+    let cause = match state.status() {
+        Some(Status::Waiting(cause)) => cause,
+        Some(Status::Paused) => Cause::UserPause,
+        Some(Status::Sleeping) => return ("interrupted", None, "sleep", "wait_event"),
+        _ => return ("running", None, node(state), goes_on),
     };
     let (status, node, policy) = match cause {
         Cause::WriteUnknown => ("manual_reconcile", "reconcile", "manual_reconcile"),

@@ -31,15 +31,15 @@
 //! #     holdpoint::Definition {
 //! #         format: holdpoint::FORMAT, name: "clerk".into(), version: "1".into(), model: "clerk".into(),
 //! #         system_prompt: None, interrupt_mode: holdpoint::InterruptMode::Batched, limits: Default::default(),
+//! #         breakpoints: Default::default(), subagents: vec![], strict: false,
 //! #         tools: vec![holdpoint::ToolSpec {
 //! #             name: "refund".into(), description: String::new(), version: "1".into(),
 //! #             effect: holdpoint::Effect::Write, input_schema: true.into(), permissions: vec![],
-//! #             runner: holdpoint::Runner::Code { hooks: Default::default() },
+//! #             runner: holdpoint::Runner::Code { hooks: Default::default() }, kind: Default::default(),
 //! #             timeout: holdpoint::ToolSpec::DEFAULT_TIMEOUT, settle: holdpoint::ToolSpec::DEFAULT_SETTLE,
 //! #         }],
 //! #         policy: holdpoint::Policy {
-//! #             interrupt_on: [("refund".to_owned(), holdpoint::Gate::Ask {
-//! #                 allowed: holdpoint::Allowed::standard(), description: None })].into(),
+//! #             interrupt_on: [("refund".to_owned(), holdpoint::Gate::ask(holdpoint::Allowed::standard()))].into(),
 //! #             default: Default::default(),
 //! #         },
 //! #     }
@@ -62,7 +62,7 @@
 //!
 //! let waiting = engine.state(&thread).await?.expect("it was started");
 //! let interrupt = *waiting.interrupts.keys().next().expect("the refund is gated");
-//! engine.answer(&me, &thread, interrupt, Answer::All(Decision::Approve)).await?.finish().await?;
+//! engine.answer(&me, &thread, interrupt, Answer::All(Decision::APPROVE)).await?.finish().await?;
 //! # let state = engine.state(&thread).await?.unwrap();
 //! # assert_eq!(state.status(), Some(holdpoint::Status::Finished));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
@@ -70,14 +70,17 @@
 //! ```
 
 pub use holdpoint_core::{
-    Actor, Allowed, Answer, Cause, Decision, DecisionKind, DefaultRule, Definition, EditedAction,
-    Effect, Entry, Event, FORMAT, Gate, Hooks, InterruptId, InterruptMode, Limits, Lookup, Message,
-    Outcome, Params, Policy, Principal, PrincipalKind, RunId, Runner, Span, State, Status,
-    ThreadId, Timestamp, ToolCall, ToolSpec, Transcript,
+    Actor, Allowed, Answer, Answers, Breakpoints, Cause, Choice, Decision, DecisionKind,
+    Definition, EditedAction, Effect, Entry, Event, FORMAT, Gate, Grant, GrantId, GrantTerms,
+    Hooks, InterruptId, InterruptKind, InterruptMode, InterruptStatus, Limits, Lookup, Matches,
+    Message, OnTimeout, Outcome, Params, Policy, Principal, PrincipalKind, Prompt, Recalled, Rule,
+    Ruling, RunId, Runner, Scope, Span, State, Status, Subagent, Terms, ThreadId, Timestamp,
+    ToolCall, ToolKind, ToolSpec, Transcript,
 };
 pub use holdpoint_definition::{Loaded, Problem, Problems, load, load_str};
 pub use holdpoint_engine::{
-    Agent, Checkpoint, Engine, Error, InterruptView, Kit, Options, RunView, Submitted, Watcher,
+    Agent, Asking, Checkpoint, Engine, Error, GrantView, InterruptView, Kit, Options, Outside,
+    OutsideClosed, RunView, Submitted, Watcher,
 };
 pub use holdpoint_models::{Delta, Failure, Model, Reply, Request};
 pub use holdpoint_store::{SharedStore, ThreadKey, open};

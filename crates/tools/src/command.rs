@@ -1,7 +1,7 @@
 //! Tools that are programs.
 //!
 //! The program gets the arguments as canonical JSON on stdin, and `HOLDPOINT_IDEMPOTENCY_KEY`, `HOLDPOINT_EPOCH` and
-//! `HOLDPOINT_TOOL` in its environment. With exit code 0, what it prints is the result. With another code and
+//! `HOLDPOINT_TOOL` in its environment; a lookup or a compensation of a step has `HOLDPOINT_STEP`, too. With exit code 0, what it prints is the result. With another code and
 //! `{"error": …}` on stdout it failed, and promises that it had no effect. After anything else nobody knows.
 
 use async_trait::async_trait;
@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::{
     Call, Tool, Watchdog,
     tool::{no_compensation, no_lookup},
-    watchdog::{Captured, End, Job, MAX_STDOUT, Run},
+    watchdog::{Captured, End, Garbled, Job, MAX_LINE, MAX_RELAYED, MAX_STDOUT, Run, Speech},
 };
 
 /// How many lines of stderr a reason quotes.
@@ -53,22 +53,30 @@ impl Tool for CommandTool {
 
 impl CommandTool {
     async fn run(&self, argv: &[String], call: Call<'_>) -> Run {
-        let env = vec![
-            ("HOLDPOINT_IDEMPOTENCY_KEY", call.key.to_owned()),
-            ("HOLDPOINT_EPOCH", call.epoch.to_string()),
-            ("HOLDPOINT_TOOL", call.tool.to_owned()),
-        ];
-        let stdin = call.args.canonical();
         self.watchdog
             .run(&Job {
                 argv,
                 cwd: &self.cwd,
-                env,
-                stdin,
+                env: environment(call, Some(call.key)),
+                stdin: call.args.canonical(),
+                speech: Speech::Whole,
                 remaining: call.remaining,
             })
             .await
     }
+}
+
+/// What is not said is unset: this process may itself run under a tool.
+pub(crate) fn environment(
+    call: Call<'_>,
+    key: Option<&str>,
+) -> Vec<(&'static str, Option<String>)> {
+    vec![
+        ("HOLDPOINT_IDEMPOTENCY_KEY", key.map(str::to_owned)),
+        ("HOLDPOINT_EPOCH", Some(call.epoch.to_string())),
+        ("HOLDPOINT_TOOL", Some(call.tool.to_owned())),
+        ("HOLDPOINT_STEP", call.step.map(str::to_owned)),
+    ]
 }
 
 fn outcome(run: Run) -> Outcome {
@@ -102,7 +110,7 @@ fn outcome(run: Run) -> Outcome {
         },
         (End::Code(_), Captured::NotUtf8) => unknown(", and stdout is not UTF-8"),
         (End::Code(_), Captured::TooLong) => unknown(&too_long()),
-        (End::Signal(_) | End::TimedOut, _) => unknown(""),
+        (End::Signal(_) | End::TimedOut | End::LetGo | End::Garbled(_), _) => unknown(""),
     }
 }
 
@@ -168,11 +176,14 @@ fn lookup(run: Run) -> Lookup {
         },
         (End::Code(0), Captured::NotUtf8) => unknown(", and stdout is not UTF-8"),
         (End::Code(0), Captured::TooLong) => unknown(&too_long()),
-        (End::Code(_) | End::Signal(_) | End::TimedOut, _) => unknown(""),
+        (End::Code(_) | End::Signal(_) | End::TimedOut | End::LetGo | End::Garbled(_), _) => {
+            unknown("")
+        }
     }
 }
 
-const LOST: &str = "its watchdog ended without a report, and nobody knows how far it got";
+pub(crate) const LOST: &str =
+    "its watchdog ended without a report, and nobody knows how far it got";
 
 fn too_long() -> String {
     format!(", and stdout is longer than {MAX_STDOUT} bytes")
@@ -196,29 +207,57 @@ fn error_of(stdout: &str) -> Option<String> {
     };
     match object.remove("error")? {
         Value::Null => None,
-        Value::String(text) => Some(text),
-        other @ (Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_)) => {
-            Some(other.to_string())
-        }
+        error @ (Value::Bool(_)
+        | Value::Number(_)
+        | Value::String(_)
+        | Value::Array(_)
+        | Value::Object(_)) => Some(text_of(error)),
     }
 }
 
-fn reason(end: End, detail: &str, stderr: &str) -> String {
+/// A JSON value as a model reads it: of a string the text.
+pub(crate) fn text_of(value: Value) -> String {
+    match value {
+        Value::String(text) => text,
+        other @ (Value::Null
+        | Value::Bool(_)
+        | Value::Number(_)
+        | Value::Array(_)
+        | Value::Object(_)) => other.to_string(),
+    }
+}
+
+pub(crate) fn reason(end: End, detail: &str, stderr: &str) -> String {
     let end = match end {
         End::Code(code) => format!("exit code {code}"),
         End::Signal(signal) => format!("signal {signal}"),
         End::TimedOut => "a time-out: it was killed at its deadline".to_owned(),
+        End::LetGo => "it was killed".to_owned(),
+        End::Garbled(Garbled::LongLine) => {
+            format!("it was killed, because it printed a line longer than {MAX_LINE} bytes")
+        }
+        End::Garbled(Garbled::TooMuch) => {
+            format!("it was killed, because it printed more than {MAX_RELAYED} bytes")
+        }
+        End::Garbled(Garbled::NotUtf8) => {
+            "it was killed, because it printed a line that is not UTF-8".to_owned()
+        }
     };
+    with_stderr(&format!("{end}{detail}"), stderr)
+}
+
+/// A reason, and what the program said to it.
+pub(crate) fn with_stderr(reason: &str, stderr: &str) -> String {
     let quoted = quote(stderr);
     if quoted.is_empty() {
-        format!("{end}{detail}")
+        reason.to_owned()
     } else {
-        format!("{end}{detail}; stderr: {quoted}")
+        format!("{reason}; stderr: {quoted}")
     }
 }
 
 /// The first lines of what a program said, safe to print on a terminal.
-fn quote(stderr: &str) -> String {
+pub(crate) fn quote(stderr: &str) -> String {
     let lines: Vec<_> = stderr.trim().lines().take(QUOTED_LINES).collect();
     let text = lines.join("\n");
     let mut quoted = String::new();

@@ -4,6 +4,9 @@
 //! [`instantiate`] turns a definition's tool into something that can be called. A call never errs: it ends as an
 //! [`Outcome`](holdpoint_core::Outcome), which says whether it had an effect, had none, or nobody knows.
 //!
+//! A tool is plain, and then a call of it is one effect; or it is [stepped](SteppedTool): it takes steps, each an effect of
+//! its own, and may ask a person in between.
+//!
 //! A program that runs command tools calls [`enter`] first in its `main`, because the same executable is started again
 //! as the watchdog of every call:
 //!
@@ -13,10 +16,21 @@
 //! ```
 
 mod command;
+mod entry;
+mod message;
+mod question;
 mod registry;
+mod step_context;
+mod stepped_command;
+mod stepped_tool;
+mod steps;
 mod tool;
 mod watchdog;
 
+pub use question::{Question, approved, reason};
 pub use registry::{NoSuchTool, Registry, instantiate};
+pub use step_context::{StepContext, StepFailed, StepTrouble};
+pub use stepped_tool::SteppedTool;
+pub use steps::{Begun, SharedSteps, StepRefused, Steps};
 pub use tool::{Call, Tool};
 pub use watchdog::{Watchdog, enter};

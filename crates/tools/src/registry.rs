@@ -2,14 +2,23 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use holdpoint_core::{Runner, ToolSpec};
+use holdpoint_core::{Runner, ToolKind, ToolSpec};
 
-use crate::{Tool, Watchdog, command::CommandTool};
+use crate::{
+    SteppedTool, Tool, Watchdog, command::CommandTool, stepped_command::SteppedCommand,
+    stepped_tool::Stepped,
+};
 
 /// The tools that are code of the embedding program, by name.
 #[derive(Debug, Clone, Default)]
 pub struct Registry {
-    tools: BTreeMap<String, Arc<dyn Tool>>,
+    tools: BTreeMap<String, Registered>,
+}
+
+#[derive(Debug, Clone)]
+struct Registered {
+    tool: Arc<dyn Tool>,
+    is_stepped: bool,
 }
 
 impl Registry {
@@ -19,17 +28,36 @@ impl Registry {
         Self::default()
     }
 
-    /// Adds a tool; one that was there under the same name is replaced.
+    /// Adds a plain tool; one that was there under the same name is replaced.
     #[must_use]
     pub fn with(mut self, name: impl Into<String>, tool: impl Tool + 'static) -> Self {
-        self.tools.insert(name.into(), Arc::new(tool));
+        let tool = Registered {
+            tool: Arc::new(tool),
+            is_stepped: false,
+        };
+        self.tools.insert(name.into(), tool);
+        self
+    }
+
+    /// Adds a tool that takes steps; one that was there under the same name is replaced.
+    #[must_use]
+    pub fn with_stepped(
+        mut self,
+        name: impl Into<String>,
+        tool: impl SteppedTool + 'static,
+    ) -> Self {
+        let tool = Registered {
+            tool: Arc::new(Stepped(tool)),
+            is_stepped: true,
+        };
+        self.tools.insert(name.into(), tool);
         self
     }
 
     /// The tool with this name.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<Arc<dyn Tool>> {
-        self.tools.get(name).cloned()
+        self.tools.get(name).map(|found| Arc::clone(&found.tool))
     }
 }
 
@@ -44,6 +72,24 @@ pub enum NoSuchTool {
         name: String,
         /// What the registry has.
         registered: Vec<String>,
+    },
+    /// The definition says that the tool takes steps, but the code under its name takes none.
+    #[error(
+        "the definition says that the tool `{name}` takes steps, but it is registered as a plain one; register it by \
+         `Registry::with_stepped`, or declare it plain"
+    )]
+    TakesNoSteps {
+        /// The tool.
+        name: String,
+    },
+    /// The definition says that the tool is one effect, but the code under its name takes steps.
+    #[error(
+        "the definition says that the tool `{name}` is plain, but it is registered as one that takes steps; declare it \
+         stepped, or register it by `Registry::with`"
+    )]
+    TakesSteps {
+        /// The tool.
+        name: String,
     },
     /// One of its commands names no program.
     #[error("the `{hook}` of the tool `{name}` is empty; its first item must be a program")]
@@ -82,7 +128,7 @@ fn list(names: &[String]) -> String {
 ///
 /// # Errors
 ///
-/// Code that is not registered, a command that names no program, a command without a usable watchdog.
+/// Code that is not registered, or registered as another kind of tool than the definition says; a command that names no program, a command without a usable watchdog.
 pub fn instantiate(
     spec: &ToolSpec,
     registry: &Registry,
@@ -109,20 +155,35 @@ pub fn instantiate(
             if !watchdog.is_usable() {
                 return Err(NoSuchTool::NoWatchdog { name: name() });
             }
-            Ok(Arc::new(CommandTool {
+            let tool = CommandTool {
                 command: command.clone(),
                 lookup: lookup.clone(),
                 compensate: compensate.clone(),
                 cwd: cwd.clone(),
                 watchdog: watchdog.clone(),
-            }))
+            };
+            Ok(match spec.kind {
+                ToolKind::Stepped => Arc::new(SteppedCommand(tool)),
+                ToolKind::Plain | ToolKind::Task => Arc::new(tool),
+            })
         }
-        Runner::Code { .. } => registry
-            .get(&spec.name)
-            .ok_or_else(|| NoSuchTool::NotRegistered {
-                name: name(),
-                registered: registry.tools.keys().cloned().collect(),
-            }),
+        Runner::Code { .. } => {
+            let Some(found) = registry.tools.get(&spec.name) else {
+                return Err(NoSuchTool::NotRegistered {
+                    name: name(),
+                    registered: registry.tools.keys().cloned().collect(),
+                });
+            };
+            match (spec.kind, found.is_stepped) {
+                (ToolKind::Stepped, false) => Err(NoSuchTool::TakesNoSteps { name: name() }),
+                (ToolKind::Plain | ToolKind::Task, true) => {
+                    Err(NoSuchTool::TakesSteps { name: name() })
+                }
+                (ToolKind::Stepped, true) | (ToolKind::Plain | ToolKind::Task, false) => {
+                    Ok(Arc::clone(&found.tool))
+                }
+            }
+        }
         _ => Err(NoSuchTool::UnknownRunner { name: name() }),
     }
 }
@@ -147,6 +208,7 @@ mod tests {
                 lookup: None,
                 compensate: None,
             },
+            kind: ToolKind::Plain,
             timeout: Span::from_secs(1),
             settle: Span::ZERO,
             permissions: Vec::new(),

@@ -5,6 +5,8 @@ use std::{fmt::Debug, time::Duration};
 use async_trait::async_trait;
 use holdpoint_core::{Lookup, Outcome, Params};
 
+use crate::SharedSteps;
+
 /// One call, as a tool gets it.
 #[derive(Debug, Clone, Copy)]
 pub struct Call<'a> {
@@ -18,6 +20,8 @@ pub struct Call<'a> {
     pub epoch: u64,
     /// How long until the deadline.
     pub remaining: Duration,
+    /// The step that a lookup or a compensation is about.
+    pub step: Option<&'a str>,
 }
 
 /// Something that an agent can call.
@@ -32,6 +36,14 @@ pub trait Tool: Send + Sync + Debug {
     ///
     /// Only what certainly had no effect may end as [`Outcome::Failed`]; when in doubt it is [`Outcome::Unknown`].
     async fn call(&self, call: Call<'_>) -> Outcome;
+
+    /// Enters a stepped tool, for the first time or again.
+    async fn enter(&self, call: Call<'_>, steps: SharedSteps) -> Outcome {
+        let _ = (call, steps);
+        Outcome::Failed {
+            error: "this tool takes no steps".to_owned(),
+        }
+    }
 
     /// Asks whether a call that was made under this key took effect.
     async fn lookup(&self, call: Call<'_>) -> Lookup {

@@ -6,12 +6,16 @@
 //! (which it notices by the pipe between them closing), and when the program itself ends while its children do not.
 //! A process that has left the group (`setsid`) is out of its reach.
 //!
+//! A stepped tool's program speaks with the driver while it runs: then the watchdog passes lines on, both ways.
+//!
 //! Should the watchdog itself be killed, the call is unknown and the driver kills the program's group. It knows the group
 //! before the program gets its arguments; one that acts without reading them could escape within its first moments.
 
 mod clock;
+mod pipe;
 mod process;
 mod protocol;
+mod relay;
 
 use std::{
     path::PathBuf,
@@ -20,13 +24,16 @@ use std::{
     time::Duration,
 };
 
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    process::{Pid, Signal, kill_process_group},
+};
 use tokio::{
-    io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader},
-    process::Command,
+    io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, Take},
+    process::{ChildStdin, ChildStdout, Command},
 };
 
-pub(crate) use protocol::{Captured, End, MAX_STDOUT};
+pub(crate) use protocol::{Captured, End, Garbled, MAX_LINE, MAX_RELAYED, MAX_STDOUT, Speech};
 use protocol::{MAX_REPORT, Order, Report};
 
 /// Whether this process may start itself again: without [`enter`] in its `main` that would not be a watchdog, but the
@@ -58,8 +65,10 @@ pub struct Watchdog {
 pub(crate) struct Job<'a> {
     pub(crate) argv: &'a [String],
     pub(crate) cwd: &'a str,
-    pub(crate) env: Vec<(&'a str, String)>,
+    /// Set, or unset.
+    pub(crate) env: Vec<(&'a str, Option<String>)>,
     pub(crate) stdin: &'a str,
+    pub(crate) speech: Speech,
     pub(crate) remaining: Duration,
 }
 
@@ -106,6 +115,19 @@ impl Watchdog {
     ///
     /// Dropping the future closes the pipe, and the watchdog kills the program.
     pub(crate) async fn run(&self, job: &Job<'_>) -> Run {
+        let mut watched = match self.start(job).await {
+            Ok(watched) => watched,
+            Err(run) => return run,
+        };
+        watched.over().await
+    }
+
+    /// Starts a watchdog for a program, which it starts in its turn.
+    ///
+    /// # Errors
+    ///
+    /// What became of it, where there is no watchdog.
+    pub(crate) async fn start(&self, job: &Job<'_>) -> Result<Watched, Run> {
         let order = Order::new(job);
         let spawned = self.program().and_then(|program| {
             Command::new(program)
@@ -116,54 +138,132 @@ impl Watchdog {
                 .stderr(Stdio::null())
                 .spawn()
         });
-        let mut child = match spawned {
-            Ok(child) => child,
-            Err(error) => {
-                return Run::NotStarted {
-                    reason: format!("the watchdog could not be started: {error}"),
-                };
-            }
-        };
+        let mut child = spawned.map_err(|error| Run::NotStarted {
+            reason: format!("the watchdog could not be started: {error}"),
+        })?;
         let (Some(mut leash), Some(reports)) = (child.stdin.take(), child.stdout.take()) else {
-            return Run::Lost;
+            return Err(Run::Lost);
         };
         // The order ends with a newline, and without it the watchdog starts nothing.
-        if let Err(error) = leash.write_all(order.to_line().as_bytes()).await {
-            return Run::NotStarted {
-                reason: format!("the watchdog did not take the order: {error}"),
-            };
-        }
-        let mut reports = BufReader::new(reports.take(MAX_REPORT));
-        let mut started = None;
+        let ordered = leash.write_all(order.to_line().as_bytes()).await;
+        ordered.map_err(|error| Run::NotStarted {
+            reason: format!("the watchdog did not take the order: {error}"),
+        })?;
+        Ok(Watched {
+            leash: Some(leash),
+            reports: BufReader::new(reports.take(MAX_REPORT)),
+            group: None,
+        })
+    }
+}
+
+/// A program under its watchdog. Dropping it kills the program.
+#[derive(Debug)]
+pub(crate) struct Watched {
+    /// Its closing kills the program.
+    leash: Option<ChildStdin>,
+    reports: BufReader<Take<ChildStdout>>,
+    /// Known once the program was started.
+    group: Option<Pid>,
+}
+
+/// What a watchdog reports.
+#[derive(Debug)]
+pub(crate) enum News {
+    /// The program printed this line.
+    Line(String),
+    /// The program is over.
+    Over(Run),
+}
+
+/// Whether a watchdog takes what its program is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Listens {
+    /// It does.
+    Yes,
+    /// The program has ended, or is about to be.
+    No,
+}
+
+impl Watched {
+    /// The next that happens.
+    ///
+    /// # Cancel safety
+    ///
+    /// None: a report may be lost in part.
+    pub(crate) async fn next(&mut self) -> News {
         loop {
+            self.reports.get_mut().set_limit(MAX_REPORT);
             let mut line = String::new();
-            let read = reports.read_line(&mut line).await;
+            let read = self.reports.read_line(&mut line).await;
             let report = if read.is_ok() {
                 serde_json::from_str(&line).ok()
             } else {
                 None
             };
-            match report {
-                Some(Report::Started { pid }) => started = Pid::from_raw(pid),
-                Some(Report::NotStarted { reason }) => return Run::NotStarted { reason },
+            return match report {
+                Some(Report::Started { pid }) => {
+                    self.group = Pid::from_raw(pid);
+                    continue;
+                }
+                Some(Report::Line { text }) => News::Line(text),
+                Some(Report::NotStarted { reason }) => News::Over(Run::NotStarted { reason }),
                 Some(Report::Ended {
                     end,
                     stdout,
                     stderr,
-                }) => {
-                    return Run::Ended {
-                        end,
-                        stdout,
-                        stderr,
-                    };
-                }
+                }) => News::Over(Run::Ended {
+                    end,
+                    stdout,
+                    stderr,
+                }),
                 None => {
-                    if let Some(group) = started {
+                    if let Some(group) = self.group {
                         // It is fine if the group is gone already.
                         let _ = kill_process_group(group, Signal::KILL);
                     }
-                    return Run::Lost;
+                    News::Over(Run::Lost)
                 }
+            };
+        }
+    }
+
+    /// Tells the program something, if it is relayed. It is fine if its watchdog no longer listens: the next news say why.
+    pub(crate) async fn say(&mut self, line: &str) {
+        let Some(leash) = &mut self.leash else { return };
+        let mut text = line.to_owned();
+        text.push('\n');
+        let _ = leash.write_all(text.as_bytes()).await;
+    }
+
+    /// Whether the watchdog still listens. It does not once the program has ended.
+    pub(crate) fn listens(&self) -> Listens {
+        let Some(leash) = &self.leash else {
+            return Listens::No;
+        };
+        let mut pipe = [PollFd::new(leash, PollFlags::empty())];
+        let at_once = Timespec {
+            tv_sec: 0,
+            tv_nsec: 0,
+        };
+        match poll(&mut pipe, Some(&at_once)) {
+            Ok(0) | Err(_) => Listens::Yes,
+            Ok(_) => Listens::No,
+        }
+    }
+
+    /// Kills the program, and says how it ended.
+    pub(crate) async fn kill(mut self) -> Run {
+        // The only other end of the pipe is the watchdog's.
+        self.leash = None;
+        self.over().await
+    }
+
+    /// Waits for the end, whatever is said before.
+    pub(crate) async fn over(&mut self) -> Run {
+        loop {
+            if let News::Over(run) = self.next().await {
+                return run;
             }
         }
     }

@@ -29,7 +29,7 @@ impl Field<'_> {
                 return None;
             }
         };
-        let span = parse(text);
+        let span = Span::parse(text);
         if span.is_none() {
             self.problem(
                 &format!("{} is not a length of time", quoted(text)),
@@ -55,22 +55,6 @@ impl Field<'_> {
     }
 }
 
-fn parse(text: &str) -> Option<Span> {
-    let unit_at = text.find(|char: char| !char.is_ascii_digit())?;
-    let (number, unit) = text.split_at(unit_at);
-    let micros = match unit {
-        "ms" => 1_000,
-        "s" => 1_000_000,
-        "m" => 60_000_000,
-        "h" => 3_600_000_000,
-        _ => return None,
-    };
-    let micros = number.parse::<u64>().ok()?.checked_mul(micros)?;
-    // INVARIANT: a deadline is a point in time, and those are signed.
-    i64::try_from(micros).ok()?;
-    Some(Span::from_micros(micros))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -85,7 +69,7 @@ mod tests {
             ("0s", 0),
         ];
         for (text, millis) in cases {
-            assert_eq!(parse(text), Some(Span::from_millis(millis)), "{text}");
+            assert_eq!(Span::parse(text), Some(Span::from_millis(millis)), "{text}");
         }
         for text in [
             "",
@@ -100,7 +84,7 @@ mod tests {
             "99999999999999999999s",
             "9999999999999h",
         ] {
-            assert_eq!(parse(text), None, "{text}");
+            assert_eq!(Span::parse(text), None, "{text}");
         }
     }
 }

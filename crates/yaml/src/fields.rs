@@ -4,11 +4,11 @@ use serde_json::{Map, Number, Value};
 
 use crate::{
     problem::{Report, quoted},
-    spelling::nearest,
+    spelling::{is_spelling, nearest},
     tree::{Content, Entry, Node, Position},
 };
 
-/// A map of which only certain keys are known.
+/// A map of which only certain keys are known. Each may be written in snake_case or in camelCase.
 #[derive(Debug)]
 pub struct Fields<'a> {
     at: Position,
@@ -17,6 +17,15 @@ pub struct Fields<'a> {
     /// Which known keys the unknown ones were probably meant to be.
     meant: Vec<String>,
     has_unknown: bool,
+}
+
+/// Keys that are known, but not in this place.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Elsewhere<'k> {
+    /// The keys.
+    pub keys: &'k [&'k str],
+    /// Where they belong.
+    pub help: &'k str,
 }
 
 /// How numbers become JSON.
@@ -38,8 +47,18 @@ pub struct Field<'a> {
 }
 
 impl<'a> Fields<'a> {
-    /// Opens a map, and reports every key that is not `known`.
+    /// Opens a map, and reports every key that is not `known`, or is there in both spellings.
     pub fn open(field: &Field<'a>, known: &[&str], report: &mut Report) -> Option<Self> {
+        Self::open_below(field, known, &Elsewhere::default(), report)
+    }
+
+    /// As [`Fields::open`], and says of some keys that they belong elsewhere.
+    pub fn open_below(
+        field: &Field<'a>,
+        known: &[&str],
+        elsewhere: &Elsewhere<'_>,
+        report: &mut Report,
+    ) -> Option<Self> {
         let entries = field.entries(report)?;
         let mut fields = Self {
             at: field.node.at,
@@ -48,8 +67,23 @@ impl<'a> Fields<'a> {
             meant: Vec::new(),
             has_unknown: false,
         };
+        let mut seen: Vec<(&str, &Entry)> = Vec::new();
         for entry in entries {
-            if known.contains(&entry.key.as_str()) {
+            if let Some(key) = known.iter().find(|key| is_spelling(&entry.key, key)) {
+                match seen.iter().find(|(other, _)| other == key) {
+                    None => seen.push((key, entry)),
+                    Some((_, first)) => {
+                        let message =
+                            format!("`{}` and `{}` are the same key", first.key, entry.key);
+                        report.problem(entry.at, &fields.path, &message, "keep one of them");
+                    }
+                }
+                continue;
+            }
+            let mut others = elsewhere.keys.iter();
+            if others.any(|key| is_spelling(&entry.key, key)) {
+                let message = format!("`{}` does not belong here", entry.key);
+                report.problem(entry.at, &fields.path, &message, elsewhere.help);
                 continue;
             }
             let near = nearest(&entry.key, known.iter().copied());
@@ -74,10 +108,11 @@ impl<'a> Fields<'a> {
     /// The value of a key that may be missing.
     #[must_use]
     pub fn optional(&self, key: &str) -> Option<Field<'a>> {
-        let entry = self.entries.iter().find(|entry| entry.key == key)?;
+        let mut entries = self.entries.iter();
+        let entry = entries.find(|entry| is_spelling(&entry.key, key))?;
         Some(Field {
             node: &entry.value,
-            path: join(&self.path, key),
+            path: join(&self.path, &entry.key),
         })
     }
 
@@ -182,6 +217,15 @@ impl<'a> Field<'a> {
             return None;
         }
         Some(text)
+    }
+
+    /// Yes or no.
+    pub fn flag(&self, report: &mut Report) -> Option<bool> {
+        if let Content::Bool(value) = self.node.content {
+            return Some(value);
+        }
+        self.wrong("true or false", "", report);
+        None
     }
 
     /// A list of texts that all say something, and that a program can be given.
@@ -397,6 +441,40 @@ mod tests {
         ] {
             assert_eq!(number(text), None, "{text}");
         }
+    }
+
+    #[test]
+    fn a_key_is_found_in_either_spelling_and_refused_in_both() {
+        let found = |text: &str| {
+            let mut report = Report::new("f");
+            let root = crate::parse(text, "Agent", &mut report).unwrap();
+            let known = ["on_timeout", "apiVersion"];
+            let elsewhere = Elsewhere {
+                keys: &["max_turns"],
+                help: "say it above",
+            };
+            let fields =
+                Fields::open_below(&Field::root(&root), &known, &elsewhere, &mut report).unwrap();
+            let field = fields.required("on_timeout", "", &mut report);
+            let path = field.map(|field| field.path);
+            (
+                path,
+                report.finish().map_err(|problems| problems.to_string()),
+            )
+        };
+        for (text, path) in [
+            ("on_timeout: 1\napi_version: 2", "on_timeout"),
+            ("onTimeout: 1\napiVersion: 2", "onTimeout"),
+        ] {
+            assert_eq!(found(text), (Some(path.to_owned()), Ok(Vec::new())));
+        }
+        let (_, both) = found("on_timeout: 1\nonTimeout: 2");
+        let expected =
+            "f:2:1: `on_timeout` and `onTimeout` are the same key\n  help: keep one of them";
+        assert_eq!(both.unwrap_err(), expected);
+        let (_, misplaced) = found("onTimeout: 1\nmaxTurns: 2");
+        let expected = "f:2:1: `maxTurns` does not belong here\n  help: say it above";
+        assert_eq!(misplaced.unwrap_err(), expected);
     }
 
     #[test]

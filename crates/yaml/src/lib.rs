@@ -1,7 +1,8 @@
 //! Reads YAML that people write, and explains every problem of a file at once.
 //!
 //! [`parse`] gives a tree in which every value knows where it stood. [`Fields`] and [`Field`] read typed values out of it;
-//! whatever does not fit goes to a [`Report`], with place and remedy, and reading goes on.
+//! whatever does not fit goes to a [`Report`], with place and remedy, and reading goes on. A key may be written in
+//! snake_case or in camelCase.
 //!
 //! ```
 //! use holdpoint_yaml::{Field, Fields, Report, parse};
@@ -27,7 +28,7 @@ mod problem;
 mod spelling;
 mod tree;
 
-pub use fields::{Field, Fields, Numbers, either, join};
+pub use fields::{Elsewhere, Field, Fields, Numbers, either, join};
 pub use file::read_file;
 pub use problem::{Problem, Problems, Report, quoted};
 pub use spelling::{nearest, suggest};

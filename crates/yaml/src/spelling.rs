@@ -1,4 +1,36 @@
-//! Did-you-mean: the known word that is nearest to a misspelt one.
+//! Keys in snake_case and camelCase, and did-you-mean: the known word that is nearest to a misspelt one.
+
+/// Whether this is a key in one of its two spellings: `allowed_decisions` or `allowedDecisions`.
+pub(crate) fn is_spelling(written: &str, key: &str) -> bool {
+    written == key || written == snake(key) || written == camel(key)
+}
+
+fn snake(key: &str) -> String {
+    let mut out = String::new();
+    for char in key.chars() {
+        if char.is_ascii_uppercase() {
+            out.push('_');
+        }
+        out.push(char.to_ascii_lowercase());
+    }
+    out
+}
+
+fn camel(key: &str) -> String {
+    let mut out = String::new();
+    let mut begins = false;
+    for char in key.chars() {
+        match char {
+            '_' => begins = true,
+            char if begins => {
+                out.push(char.to_ascii_uppercase());
+                begins = false;
+            }
+            char => out.push(char),
+        }
+    }
+    out
+}
 
 /// The nearest of `known`, if any is near enough to be what was meant.
 #[must_use]
@@ -79,6 +111,25 @@ mod tests {
             nearest("interruptOn", ["interrupt_on"]),
             Some("interrupt_on")
         );
+    }
+
+    #[test]
+    fn a_key_has_two_spellings_and_no_third() {
+        for key in ["allowed_decisions", "allowedDecisions"] {
+            assert!(is_spelling("allowed_decisions", key), "{key}");
+            assert!(is_spelling("allowedDecisions", key), "{key}");
+            for other in [
+                "AllowedDecisions",
+                "Allowed_decisions",
+                "allowed-decisions",
+                "alloweddecisions",
+                "allowed_Decisions",
+                "allowed__decisions",
+            ] {
+                assert!(!is_spelling(other, key), "{other} is taken for {key}");
+            }
+        }
+        assert!(is_spelling("api_version", "apiVersion") && is_spelling("name", "name"));
     }
 
     #[test]

@@ -2,6 +2,8 @@
 
 mod cancel;
 mod check;
+mod grants;
+mod pause;
 mod recover;
 mod resume;
 mod run;
@@ -22,7 +24,12 @@ pub(crate) async fn run(cli: Cli) -> Exit {
         Command::Run(args) => args.common.json,
         Command::Resume(args) => args.common.json,
         Command::Runs(args) | Command::Recover(args) => args.common.json,
-        Command::Show(args) | Command::Trace(args) | Command::Cancel(args) => args.common.json,
+        Command::Show(args)
+        | Command::Trace(args)
+        | Command::Cancel(args)
+        | Command::Pause(args)
+        | Command::Continue(args) => args.common.json,
+        Command::Grants(args) => args.common.json,
         Command::Check(args) => args.json,
     });
     let result = match cli.command {
@@ -33,6 +40,9 @@ pub(crate) async fn run(cli: Cli) -> Exit {
         Command::Trace(args) => trace::trace(&args).await,
         Command::Recover(args) => recover::recover(&args).await,
         Command::Cancel(args) => cancel::cancel(&args).await,
+        Command::Pause(args) => pause::pause(&args).await,
+        Command::Continue(args) => pause::go_on(&args).await,
+        Command::Grants(args) => grants::grants(&args).await,
         Command::Check(args) => Ok(check::check(&args)),
     };
     result.unwrap_or_else(|failure| {

@@ -33,6 +33,10 @@ pub(crate) async fn recover(args: &Store) -> Result<Exit, Failure> {
             return Ok(Exit::Waiting);
         }
     };
+    let mut abandoned = abandoned;
+    abandoned.extend(session.engine.due().await?);
+    abandoned.sort();
+    abandoned.dedup();
     if session.output == Output::Plain {
         terminal::note(&match abandoned.len() {
             0 => "nothing was left behind".to_owned(),
@@ -124,7 +128,11 @@ async fn leave(session: &Session, open: &[ThreadKey], signal: &str) -> Result<Ex
 }
 
 async fn drive(engine: Engine, key: ThreadKey) -> (ThreadKey, Result<(), Error>) {
-    let result = engine.drive(&key).await;
+    // What is due is done once, whoever sees it; then it goes on with what follows.
+    let result = match Box::pin(engine.tick(&key)).await {
+        Ok(submitted) => submitted.finish().await,
+        Err(error) => Err(error),
+    };
     (key, result)
 }
 
@@ -135,6 +143,9 @@ async fn print(session: &Session, key: &ThreadKey) -> Result<Exit, Failure> {
         Output::Json => terminal::json(&view),
         Output::Plain if !view.interrupts.is_empty() => {
             terminal::data(&pending::render(&view, &session.store_url));
+        }
+        Output::Plain if let Some(stillness) = pending::stillness(&view, &session.store_url) => {
+            terminal::data(&stillness);
         }
         Output::Plain => {
             let name = pending::thread_word(&view);

@@ -1,6 +1,6 @@
 //! `holdpoint resume`: answers what a run waits for, and goes on with it.
 
-use holdpoint_core::{Answer, Decision, InterruptId, State};
+use holdpoint_core::{Answer, Answers, Decision, InterruptId, State};
 use holdpoint_engine::Error;
 use serde_json::json;
 
@@ -23,7 +23,7 @@ pub(crate) async fn resume(args: &Resume) -> Result<Exit, Failure> {
     let key = thread_name::resolve(&session, &args.thread).await?;
     let state = session.state(&key).await?;
     session.screen.turn_to(key.thread, Some(&state));
-    let Some(answer) = answer(&args.decision)? else {
+    let Some(answers) = answers(&args.decision)? else {
         if state.active().is_none() || args.interrupt.is_some() {
             choose(&state, args.interrupt)?;
         }
@@ -35,26 +35,33 @@ pub(crate) async fn resume(args: &Resume) -> Result<Exit, Failure> {
         return stops::to_the_last(&session, &key, asking).await;
     };
     // One that is named need not be pending: whether it is, and who decided otherwise, the engine knows.
-    let interrupt = match args.interrupt {
-        Some(interrupt) => interrupt,
-        None => choose(&state, None)?,
+    let answers = match (answers, args.interrupt) {
+        (Answers::Only(answer), Some(interrupt)) => vec![(interrupt, answer)],
+        (Answers::Only(answer), None) => vec![(choose(&state, None)?, answer)],
+        (Answers::ByInterrupt(answers), None) => answers,
+        (Answers::ByInterrupt(_), Some(_)) => {
+            let both = "`--interrupt` says nothing beside answers that name their interrupts";
+            return Err(Failure::usage(both));
+        }
     };
-    let submitted = session.engine.answer(&session.by, &key, interrupt, answer);
+    let submitted = session.engine.answer_all(&session.by, &key, answers);
     let submitted = Box::pin(submitted).await?;
     session.watch(&key, submitted.finish()).await?;
     stops::to_the_last(&session, &key, Asking::Never).await
 }
 
-fn answer(flags: &Flags) -> Result<Option<Answer>, Failure> {
+fn answers(flags: &Flags) -> Result<Option<Answers>, Failure> {
     if flags.approve {
-        return Ok(Some(Answer::All(Decision::Approve)));
+        return Ok(Some(Answers::Only(Answer::All(Decision::APPROVE))));
     }
     if let Some(message) = &flags.reject {
         let message = message.clone();
-        return Ok(Some(Answer::All(Decision::Reject { message })));
+        return Ok(Some(Answers::Only(Answer::All(Decision::Reject {
+            message,
+        }))));
     }
     match &flags.decisions {
-        Some(text) => Ok(Some(Answer::parse(text).map_err(Error::from)?)),
+        Some(text) => Ok(Some(Answers::parse(text).map_err(Error::from)?)),
         None => Ok(None),
     }
 }
@@ -85,7 +92,7 @@ fn choose(state: &State, named: Option<InterruptId>) -> Result<InterruptId, Fail
                 "ambiguous",
                 format!("several interrupts are pending: {}", list.join(", ")),
             )
-            .help("say which one with `--interrupt`")
+            .help("say which one with `--interrupt`, or give a map from interrupt ids to answers")
             .details(json!({"pending": several})))
         }
     }

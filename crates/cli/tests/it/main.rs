@@ -9,4 +9,5 @@ mod leaving;
 mod life;
 mod naming;
 mod screens;
+mod stops;
 mod support;

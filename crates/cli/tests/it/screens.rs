@@ -127,7 +127,8 @@ fn the_help_of_every_command() {
     let world = World::new();
     snapshot("help", &world.hold(&["--help"]));
     for command in [
-        "run", "resume", "runs", "show", "trace", "recover", "cancel", "check",
+        "run", "resume", "runs", "show", "trace", "recover", "cancel", "pause", "continue",
+        "grants", "check",
     ] {
         snapshot(
             &format!("help_{command}"),

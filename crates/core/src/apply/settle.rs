@@ -2,7 +2,7 @@
 
 use crate::{
     Action, ActionId, ActionStatus, Doubt, Effect, FramePath, FramePhase, Role, State, Timestamp,
-    Verdict, Warrant, WarrantFrom,
+    ToolKind, Verdict, Warrant, WarrantFrom,
 };
 
 /// Whether the run still wants the effect of this action.
@@ -10,12 +10,22 @@ pub(crate) fn is_wanted(state: &State, action: &Action) -> bool {
     action.doubt != Doubt::Reopened && state.active().is_some_and(|active| active.stop.is_none())
 }
 
+/// Whether an action that was not done may be tried again. A step is taken by its tool, as long as that is open.
+pub(crate) fn may_be_retried(state: &State, action: &Action) -> bool {
+    let has_tool = || {
+        let tool = action.parent.and_then(|parent| state.actions.get(&parent));
+        action.role != Role::Step || tool.is_some()
+    };
+    is_wanted(state, action) && has_tool()
+}
+
 /// A call reported that it was done (or that it failed without effect).
 pub(super) fn finished(state: &mut State, id: ActionId, done: bool) {
     let Some(action) = state.actions.get(&id) else {
         return;
     };
-    let unwanted = action.tool.effect == Effect::Write && !is_wanted(state, action);
+    let has_effect = action.tool.effect == Effect::Write && !action.is_entered();
+    let unwanted = has_effect && !is_wanted(state, action);
     match (action.role, done) {
         // Two effects where one was wanted are put before a person.
         (Role::Call | Role::Step, _) if action.doubt == Doubt::EarlierAttemptDone => {
@@ -70,6 +80,7 @@ pub(super) fn bind_compensation(state: &mut State, id: ActionId, compensation: A
     let mut tool = original.tool.clone();
     tool.effect = Effect::Write;
     tool.hooks = crate::Hooks::default();
+    tool.kind = ToolKind::Plain;
     let warrant = Warrant {
         from: WarrantFrom::Compensation,
         params_hash: original.params_hash,
@@ -82,6 +93,7 @@ pub(super) fn bind_compensation(state: &mut State, id: ActionId, compensation: A
         frame: original.frame.clone(),
         parent: Some(id),
         role: Role::Compensation,
+        step: original.step.clone(),
         call_id: original.call_id.clone(),
         order: original.order,
         version: original.version,
@@ -90,8 +102,11 @@ pub(super) fn bind_compensation(state: &mut State, id: ActionId, compensation: A
         params: original.params.clone(),
         params_hash: original.params_hash,
         verdict: Verdict::Allow,
+        grant: None,
         attempts: 0,
+        progress: 0,
         settle_at: None,
+        passed: true,
         doubt: match original.doubt {
             Doubt::Reopened => Doubt::Reopened,
             // That doubt is about the original's attempts.
@@ -115,14 +130,41 @@ pub(super) fn close_done(state: &mut State, id: ActionId) {
             .get(&parent)
             .is_some_and(|parent| parent.status == ActionStatus::Undoing { by: id })
     {
-        state.actions.remove(&parent);
+        close(state, parent);
     }
     close(state, id);
 }
 
 pub(super) fn close(state: &mut State, id: ActionId) {
-    state.actions.remove(&id);
+    if let Some(action) = state.actions.remove(&id) {
+        match (action.role, action.parent) {
+            (Role::Step, Some(parent)) => step_closed(state, parent),
+            (Role::Call, _) => drop_steps(state, id),
+            (Role::Step | Role::Compensation, _) => {}
+        }
+    }
     settle_frames(state);
+}
+
+/// A step of this action is settled. While the run is being stopped, the action closes with its last one.
+fn step_closed(state: &mut State, parent: ActionId) {
+    let stopping = state.stop().is_some();
+    let last = state.steps_of(parent).next().is_none();
+    if let Some(action) = state.actions.get_mut(&parent) {
+        action.progress = action.attempts;
+        if stopping && last {
+            state.actions.remove(&parent);
+        }
+    }
+}
+
+/// Steps that were to be taken again are not, once their tool has ended. What such a step may have done stays open.
+pub(super) fn drop_steps(state: &mut State, parent: ActionId) {
+    state.actions.retain(|_, step| {
+        let idle = matches!(step.status, ActionStatus::Ready { .. });
+        let harmless = step.tool.effect != Effect::Idempotent || step.attempts == 0;
+        !(step.role == Role::Step && step.parent == Some(parent) && idle && harmless)
+    });
 }
 
 /// A frame whose actions are all settled takes its next turn.
@@ -140,10 +182,7 @@ pub(super) fn settle_frames(state: &mut State) {
     {
         for (path, frame) in &mut active.frames {
             if frame.phase == FramePhase::Acting && !open.contains(path) {
-                frame.phase = FramePhase::Turn {
-                    failures: 0,
-                    not_before: None,
-                };
+                frame.phase = FramePhase::TURN;
             }
         }
     }

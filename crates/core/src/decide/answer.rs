@@ -1,20 +1,73 @@
 //! A person's answer, through the gates in their order.
 
-use super::{Draft, MAX_REJECTIONS, effect, run};
+use super::{Draft, MAX_REJECTIONS, Reply, effect, grant, run};
 use crate::{
-    ActionId, Answer, Ask, Asked, Decided, Decision, DecisionKind, Digest, Event, FramePath,
-    FramePhase, Interrupt, InterruptId, InterruptKind, Misfit, PrincipalKind, Refusal, State, Stop,
+    ActionId, Ask, Asked, Decided, Decision, DecisionKind, Digest, Event, FramePath, FramePhase,
+    Interrupt, InterruptId, InterruptKind, Misfit, PrincipalKind, Refusal, Scope, State, Stop,
     Subject,
 };
 
-pub(super) fn answer(
-    draft: &mut Draft<'_>,
-    id: InterruptId,
-    answer: &Answer,
-    misfits: &[(ActionId, String)],
-) -> Result<(), Refusal> {
+/// Takes all of these answers, or none.
+pub(super) fn answer(draft: &mut Draft<'_>, replies: &[Reply]) -> Result<(), Refusal> {
+    let mut taken = Vec::with_capacity(replies.len());
+    for (at, reply) in replies.iter().enumerate() {
+        let id = reply.interrupt;
+        if replies[..at].iter().any(|earlier| earlier.interrupt == id) {
+            return Err(Refusal::Stale("a question is answered twice"));
+        }
+        let granted = taken.iter().map(|taken: &Taken| granted(&taken.decisions));
+        let granted = granted.sum();
+        taken.push(check(draft, reply, granted)?);
+    }
+    if taken.is_empty() {
+        return Err(Refusal::Stale("nothing is answered"));
+    }
+    let principal = &draft.context.by;
+    let (roles, permissions) = (principal.roles.clone(), principal.permissions.clone());
+    for answered in &taken {
+        draft.emit(Event::Answered {
+            interrupt: answered.interrupt,
+            status: Interrupt::status_after(
+                answered.decisions.iter().map(|decided| &decided.decision),
+            ),
+            decisions: answered.decisions.clone(),
+            roles: roles.clone(),
+            permissions: permissions.clone(),
+        });
+    }
+    // Only now what follows, since it may withdraw other questions.
+    for answered in taken {
+        follow(draft, answered);
+    }
+    Ok(())
+}
+
+/// An answer that has passed every gate.
+struct Taken {
+    interrupt: InterruptId,
+    kind: InterruptKind,
+    /// It let the run go on from a breakpoint, or not.
+    at_a_node: bool,
+    frame: FramePath,
+    decisions: Vec<Decided>,
+    rejected: Vec<Rejected>,
+}
+
+/// A call that was rejected: where, which, and by what name.
+type Rejected = (FramePath, Digest, String);
+
+/// How many grants for this thread are given by these decisions.
+fn granted(decisions: &[Decided]) -> usize {
+    let grants = decisions.iter().filter_map(|it| it.grant.as_ref());
+    let grants = grants.filter(|grant| grant.terms.scope == Scope::Thread);
+    grants.count()
+}
+
+/// The gates, in their order. `given_before` counts the grants that earlier answers of the same command give.
+fn check(draft: &Draft<'_>, reply: &Reply, given_before: usize) -> Result<Taken, Refusal> {
     let state = &draft.state;
     let by = &draft.context.by.actor;
+    let id = reply.interrupt;
     if by.tenant != state.tenant {
         return Err(Refusal::NotFound);
     }
@@ -22,20 +75,23 @@ pub(super) fn answer(
         .interrupts
         .get(&id)
         .ok_or(Refusal::NotPending { interrupt: id })?;
-    if interrupt.expires_at.is_some_and(|at| draft.now >= at) {
+    if interrupt.due_at().is_some_and(|at| draft.now >= at) {
         return Err(Refusal::Expired { interrupt: id });
     }
     if by.kind == PrincipalKind::Agent {
         return Err(Refusal::Forbidden { by: by.to_string() });
     }
-    let assigned = interrupt.assign(answer, state)?;
+    let assigned = interrupt.assign(&reply.answer, state)?;
     let mut decisions = Vec::with_capacity(assigned.len());
     for (at, (ask, decision)) in assigned.into_iter().enumerate() {
-        let params_hash = fit(state, at, ask, &decision, misfits)?;
+        let params_hash = fit(state, at, ask, &decision, &reply.misfits)?;
+        let given_before = given_before + granted(&decisions);
+        let grant = grant::given(draft, given_before, at, id, ask, &decision)?;
         decisions.push(Decided {
             action_id: ask.action_id,
             decision,
             params_hash,
+            grant,
         });
     }
     // What runs nothing needs no proof that it is still what was shown.
@@ -48,44 +104,49 @@ pub(super) fn answer(
         });
     }
     prove_unchanged(state, interrupt, &running)?;
-    let (kind, frame) = (interrupt.kind, interrupt.frame.clone());
-    let status = Interrupt::status_after(decisions.iter().map(|decided| &decided.decision));
-    let rejected = rejections(state, &decisions);
-    let (roles, permissions) = (
-        draft.context.by.roles.clone(),
-        draft.context.by.permissions.clone(),
-    );
-    draft.emit(Event::Answered {
+    Ok(Taken {
         interrupt: id,
-        status,
-        decisions: decisions.clone(),
-        roles,
-        permissions,
-    });
-    for decided in &decisions {
+        kind: interrupt.kind,
+        at_a_node: interrupt
+            .asks
+            .iter()
+            .any(|ask| matches!(ask.subject, Subject::Node { .. })),
+        frame: interrupt.frame.clone(),
+        rejected: rejections(state, &decisions),
+        decisions,
+    })
+}
+
+/// What follows from an answer that was taken.
+fn follow(draft: &mut Draft<'_>, taken: Taken) {
+    for decided in &taken.decisions {
         if decided.decision == Decision::Compensate {
             effect::compensate(draft, decided.action_id);
         }
+        effect::ask_about_steps(draft, decided.action_id);
     }
-    if kind == InterruptKind::Error
+    if taken.kind == InterruptKind::Error
         && let [
             Decided {
                 decision: Decision::Reject { .. },
                 params_hash: None,
                 ..
             },
-        ] = decisions.as_slice()
+        ] = taken.decisions.as_slice()
         && let Some(FramePhase::Stuck { error }) = draft
             .state
             .active()
-            .and_then(|active| active.frames.get(&frame))
+            .and_then(|active| active.frames.get(&taken.frame))
             .map(|frame| &frame.phase)
     {
         let error = error.clone();
         run::stop(draft, Stop::ModelUnavailable { error });
     }
-    guard_against_loops(draft, rejected);
-    Ok(())
+    let rejected = |decided: &Decided| decided.decision.kind() == DecisionKind::Reject;
+    if taken.at_a_node && taken.decisions.iter().any(rejected) {
+        run::stop(draft, Stop::Cancelled);
+    }
+    guard_against_loops(draft, taken.rejected);
 }
 
 /// Checks one decision against what it is about. Returns the digest of the call that is decided on.
@@ -97,7 +158,17 @@ fn fit(
     misfits: &[(ActionId, String)],
 ) -> Result<Option<Digest>, Misfit> {
     let params_hash = match &ask.subject {
-        Subject::Model => return Ok(None),
+        Subject::Model | Subject::Node { .. } => return Ok(None),
+        Subject::Question { .. } => {
+            let misfit = misfits.iter().find(|(id, _)| *id == ask.action_id);
+            return match misfit {
+                None => Ok(None),
+                Some((_, problem)) => Err(Misfit::Value {
+                    action: Asked::new(state, at, ask),
+                    problem: problem.clone(),
+                }),
+            };
+        }
         Subject::Effect { params_hash, .. } => return Ok(Some(*params_hash)),
         Subject::Action { params_hash, .. } => params_hash,
     };
@@ -130,12 +201,13 @@ fn fit(
 /// Whether a decision lets something run that the question showed.
 const fn runs(decision: &Decision) -> bool {
     match decision {
-        Decision::Approve | Decision::Edit { .. } => true,
+        Decision::Approve { .. } | Decision::Edit { .. } => true,
         Decision::Reject { .. }
         | Decision::Respond { .. }
         | Decision::Committed { .. }
         | Decision::NotCommitted
-        | Decision::Compensate => false,
+        | Decision::Compensate
+        | Decision::Answer { .. } => false,
     }
 }
 
@@ -178,12 +250,19 @@ fn prove_unchanged(
 }
 
 /// The calls that this answer rejects: where, which, and by what name.
-fn rejections(state: &State, decisions: &[Decided]) -> Vec<(FramePath, Digest, String)> {
+fn rejections(state: &State, decisions: &[Decided]) -> Vec<Rejected> {
     let rejected = decisions
         .iter()
         .filter(|decided| decided.decision.kind() == DecisionKind::Reject);
+    let rejected: Vec<ActionId> = rejected.map(|decided| decided.action_id).collect();
+    counted(state, &rejected)
+}
+
+/// What the loop guard counts of these actions.
+pub(super) fn counted(state: &State, rejected: &[ActionId]) -> Vec<Rejected> {
     rejected
-        .filter_map(|decided| state.actions.get(&decided.action_id))
+        .iter()
+        .filter_map(|action| state.actions.get(action))
         .map(|action| {
             (
                 action.frame.clone(),
@@ -195,17 +274,12 @@ fn rejections(state: &State, decisions: &[Decided]) -> Vec<(FramePath, Digest, S
 }
 
 /// A model that keeps asking for what people keep rejecting is stopped.
-fn guard_against_loops(draft: &mut Draft<'_>, rejected: Vec<(FramePath, Digest, String)>) {
+pub(super) fn guard_against_loops(draft: &mut Draft<'_>, rejected: Vec<Rejected>) {
     for (frame, hash, tool) in rejected {
         let Some(active) = draft.state.active().filter(|active| active.stop.is_none()) else {
             return;
         };
-        let count = active
-            .frames
-            .get(&frame)
-            .and_then(|frame| frame.rejected.get(&hash))
-            .copied()
-            .unwrap_or(0);
+        let count = active.rejections(&frame, hash);
         if count >= MAX_REJECTIONS {
             run::stop(
                 draft,

@@ -1,7 +1,8 @@
 //! What can be asked of a thread.
 
 use crate::{
-    Action, ActionId, Answer, Digest, FramePath, InterruptId, Limits, Lookup, Outcome, Params,
+    Action, ActionId, Answer, Breakpoints, Digest, Effect, FramePath, Grant, GrantId, GrantUse,
+    InterruptId, InterruptKind, InterruptMode, Limits, Lookup, OnTimeout, Outcome, Params, Prompt,
     Span, ThreadId, ToolCall, ToolFacts, Usage, Verdict,
 };
 
@@ -24,9 +25,87 @@ pub enum Command {
         input: String,
         /// Where the run must stop.
         limits: Limits,
+        /// Where it stops to be looked at.
+        breakpoints: Breakpoints,
+    },
+    /// A program outside asks something.
+    Ask {
+        /// The thread.
+        thread: ThreadId,
+        /// Its tenant.
+        tenant: String,
+        /// The workflow that asks.
+        workflow: String,
+        /// The node of it.
+        node: String,
+        /// What kind of question it is.
+        kind: InterruptKind,
+        /// What is asked.
+        prompt: Box<Prompt>,
+        /// When it expires, and what happens then.
+        expiry: Option<(Span, OnTimeout)>,
     },
     /// Stop the run.
     Cancel,
+    /// Let nothing start until someone lets it go on.
+    Pause,
+    /// Let a paused run go on.
+    Continue,
+    /// Time has passed: do what is due.
+    Tick,
+    /// A stepped tool wants to take a step.
+    BeginStep {
+        /// Its action.
+        action: ActionId,
+        /// This attempt.
+        attempt: u32,
+        /// The step's name within the action.
+        name: String,
+        /// What repeating it would do.
+        effect: Effect,
+        /// What it is to be done with.
+        params: Params,
+        /// By the driver with this epoch.
+        epoch: u64,
+    },
+    /// A stepped tool was left, and waits.
+    Suspend {
+        /// Its action.
+        action: ActionId,
+        /// This attempt.
+        attempt: u32,
+        /// The name of what it waits for, within the action.
+        name: String,
+        /// For what.
+        on: Suspension,
+    },
+    /// A stepped tool was left between two steps, because nothing may start now.
+    Yield {
+        /// Its action.
+        action: ActionId,
+        /// This attempt.
+        attempt: u32,
+    },
+    /// A call of some thread is to pass by this grant, which is wider than a thread.
+    UseGrant {
+        /// The thread in which its uses are counted.
+        thread: ThreadId,
+        /// The grant, as it was given.
+        grant: Box<Grant>,
+        /// The call.
+        action: ActionId,
+        /// Where.
+        caller: ThreadId,
+    },
+    /// Take a grant back.
+    RevokeGrant {
+        /// The thread in which its uses are counted.
+        thread: ThreadId,
+        /// The grant, as it was given; `None` where it is one of the thread itself.
+        given: Option<Box<Grant>>,
+        /// The grant.
+        grant: GrantId,
+    },
     /// A model is about to be called.
     StartModel {
         /// For this frame.
@@ -44,6 +123,8 @@ pub enum Command {
         text: String,
         /// What it wants done, judged by definition and policy.
         calls: Vec<JudgedCall>,
+        /// How those that need a person are asked about.
+        mode: InterruptMode,
         /// What it cost.
         usage: Usage,
     },
@@ -97,14 +178,10 @@ pub enum Command {
         /// What it said.
         lookup: Lookup,
     },
-    /// A person answers.
+    /// A person answers one question or several: all of these answers are taken, or none.
     Answer {
-        /// Which question.
-        interrupt: InterruptId,
-        /// What they say.
-        answer: Answer,
-        /// Edited arguments that do not fit their tool's schema.
-        misfits: Vec<(ActionId, String)>,
+        /// The answers, each to another question.
+        answers: Vec<Reply>,
     },
     /// The definition changed under open actions.
     Restate {
@@ -117,9 +194,41 @@ pub enum Command {
     },
 }
 
+/// What a stepped tool waits for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Suspension {
+    /// An answer.
+    Question {
+        /// What kind of question it is.
+        kind: InterruptKind,
+        /// What is asked.
+        prompt: Box<Prompt>,
+        /// When it expires, and what happens then.
+        expiry: Option<(Span, OnTimeout)>,
+    },
+    /// A time.
+    Sleep {
+        /// How long.
+        time: Span,
+    },
+}
+
+/// A person's answer to one question.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reply {
+    /// The question.
+    pub interrupt: InterruptId,
+    /// What they say.
+    pub answer: Answer,
+    /// What of it does not fit a schema: edited arguments, or an input.
+    pub misfits: Vec<(ActionId, String)>,
+}
+
 /// A call of a model's turn, judged.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JudgedCall {
+    /// The id it gets if it is an action.
+    pub id: ActionId,
     /// The call as the model wrote it.
     pub call: ToolCall,
     /// What the definition and the policy say of it; an error is what the model is told.
@@ -137,6 +246,10 @@ pub struct Judged {
     pub params: Params,
     /// What the policy says.
     pub verdict: Verdict,
+    /// The rule that decided, where one did.
+    pub rule: Option<String>,
+    /// A grant that is wider than the thread, of which a use is reserved for this call.
+    pub reserved: Option<GrantUse>,
 }
 
 /// How a model call failed. All but a rejection may work later.
@@ -173,6 +286,8 @@ pub struct Proof {
     pub tool_version: String,
     /// The digest of tool, version and the very bytes that will be sent.
     pub params_hash: Digest,
+    /// Whether the grant that it passes by, if it is wider than the thread, still holds.
+    pub granted: bool,
 }
 
 /// What the journal says of an action that is no longer open.

@@ -1,10 +1,14 @@
 //! Calls: starting them, and finding out what became of them.
 
-use super::{Draft, MAX_ATTEMPTS, Past, Proof, clip, late, model, model::Question, run};
+use super::{
+    Draft, MAX_ATTEMPTS, Past, Proof, breakpoint, clip, frame, grant, late, model, model::Question,
+    run,
+};
 use crate::{
     Action, ActionId, ActionStatus, AfterLookup, AfterUnknown, Allowed, Ask, Cause, DecisionKind,
     Digest, Doubt, Effect, Event, Finish, InterruptKind, LimitKind, Lookup, Outcome, Refusal, Role,
-    Seen, State, Stop, Subject, Verdict, Warrant, WarrantFrom, event::content_of,
+    Seen, Side, State, Stop, Subject, ToolKind, Verdict, Warrant, WarrantFrom,
+    apply::may_be_retried, event::content_of, next::may_start, preview::default_description,
 };
 
 /// What a person is told when two attempts at one write may both have been done.
@@ -30,6 +34,9 @@ pub(super) fn start(
         if active.stop.is_some() {
             return Err(Refusal::Stale("the run is being stopped"));
         }
+        if !may_start(state, &action.frame) {
+            return Err(Refusal::Stale("nothing may start now"));
+        }
         if active.worked >= active.limits.time {
             run::stop(
                 draft,
@@ -42,6 +49,21 @@ pub(super) fn start(
     }
     if let Some(refusal) = disproved(state, action, warrant, proof) {
         void(draft, id, &refusal);
+        return Ok(());
+    }
+    if let WarrantFrom::Grant(used) = &warrant.from
+        && !grant::still_holds(draft, used, proof.granted)
+    {
+        ask_after_all(draft, id);
+        return Ok(());
+    }
+    if !action.passed && breakpoint::is_set(state, &action.tool.name, Side::Before) {
+        let (frame, node) = (action.frame.clone(), action.tool.name.clone());
+        breakpoint::stop_at(draft, frame, &node, Side::Before, Some(id));
+        return Ok(());
+    }
+    if action.tool.kind == ToolKind::Task {
+        frame::open(draft, id);
         return Ok(());
     }
     let deadline = draft.now + action.tool.timeout;
@@ -75,6 +97,49 @@ fn disproved(state: &State, action: &Action, warrant: &Warrant, proof: &Proof) -
     None
 }
 
+/// The grant by which an action passed was taken back before it started: a person is asked, as the policy wanted it.
+fn ask_after_all(draft: &mut Draft<'_>, id: ActionId) {
+    let interrupt = draft.context.seed.interrupt_id();
+    let Some(action) = draft.state.actions.get(&id) else {
+        return;
+    };
+    let (allowed, description) = match &action.verdict {
+        Verdict::Ask(terms) => (terms.allowed.clone(), terms.description.clone()),
+        Verdict::Allow | Verdict::Deny => (Allowed::standard(), None),
+    };
+    let shown = description
+        .clone()
+        .unwrap_or_else(|| default_description(&action.tool.name, &action.params));
+    let ask = Ask {
+        action_id: id,
+        subject: Subject::Action {
+            tool_version: action.tool.version.clone(),
+            schema: Digest::default(),
+            params_hash: action.params_hash,
+            preview: Digest::of(shown.as_bytes()),
+        },
+        allowed,
+        description,
+    };
+    let frame = action.frame.clone();
+    draft.emit(Event::WarrantVoided {
+        action: id,
+        reason: "the grant that let it pass was revoked or has expired".to_owned(),
+        interrupt,
+    });
+    let (kind, cause) = (InterruptKind::Approval, Cause::HumanApproval);
+    model::raise(
+        draft,
+        Question {
+            id: interrupt,
+            kind,
+            cause,
+            frame,
+            asks: vec![ask],
+        },
+    );
+}
+
 /// Takes back what allowed an action, and tells a person why.
 fn void(draft: &mut Draft<'_>, id: ActionId, refusal: &Refusal) {
     let Some(action) = draft.state.actions.get(&id) else {
@@ -85,7 +150,8 @@ fn void(draft: &mut Draft<'_>, id: ActionId, refusal: &Refusal) {
         // What it undoes closes together with it, so it cannot just be put aside.
         return ask_about(draft, id, Cause::ToolFailure, &text, &[]);
     }
-    if action.attempts > 0 && action.tool.effect == Effect::Write {
+    let effect = action.tool.effect;
+    if action.attempts > 0 && effect == Effect::Write && !action.is_entered() {
         // An earlier attempt may still report, so the action stays open as what it was.
         let only = [
             DecisionKind::Committed,
@@ -157,12 +223,50 @@ pub(super) fn ended(
         late::for_open(draft, attempt, outcome, action);
         return Ok(());
     }
+    if action.is_entered() && left_in_a_step(draft, id) {
+        let reason = "it ended in the middle of a step";
+        unknown(draft, id, reason, Seen::ByItsDriver);
+        return Ok(());
+    }
     match outcome {
         Outcome::Done { content } => finish(draft, id, attempt, Finish::Done { content }),
         Outcome::Failed { error } => finish(draft, id, attempt, Finish::Failed { error }),
         Outcome::Unknown { reason } => unknown(draft, id, &reason, Seen::ByItsDriver),
     }
     Ok(())
+}
+
+/// A stepped tool has ended. What became of steps that it did not end nobody knows; and as long as that is so, its own end
+/// does not count.
+fn left_in_a_step(draft: &mut Draft<'_>, id: ActionId) -> bool {
+    let in_flight = |step: &&Action| matches!(step.status, ActionStatus::Started { .. });
+    let steps = draft.state.steps_of(id).filter(in_flight);
+    let left: Vec<ActionId> = steps.map(|step| step.id).collect();
+    for step in &left {
+        let reason = "its tool ended without saying what became of it";
+        unknown(draft, *step, reason, Seen::ByItsDriver);
+    }
+    !left.is_empty() || has_open_steps(&draft.state, id)
+}
+
+/// Whether something is still to be found out about a step of this action.
+pub(super) fn has_open_steps(state: &State, id: ActionId) -> bool {
+    let mut steps = state.steps_of(id);
+    steps.any(|step| !matches!(step.status, ActionStatus::Ready { .. }))
+}
+
+/// Steps that may have taken effect, and that nobody will take again because their tool has ended, are put before a person.
+pub(super) fn ask_about_steps(draft: &mut Draft<'_>, parent: ActionId) {
+    if draft.state.actions.contains_key(&parent) {
+        return;
+    }
+    let idle = |step: &&Action| matches!(step.status, ActionStatus::Ready { .. });
+    let steps = draft.state.steps_of(parent).filter(idle);
+    let steps: Vec<ActionId> = steps.map(|step| step.id).collect();
+    for step in steps {
+        let text = "Its tool has ended without taking this step again, and nobody knows whether it took effect.";
+        ask_about(draft, step, Cause::ToolFailure, text, &[]);
+    }
 }
 
 fn finish(draft: &mut Draft<'_>, action: ActionId, attempt: u32, outcome: Finish) {
@@ -175,6 +279,7 @@ fn finish(draft: &mut Draft<'_>, action: ActionId, attempt: u32, outcome: Finish
         attempt,
         outcome,
     });
+    ask_about_steps(draft, action);
     follow_up(draft, action, failure.as_deref());
 }
 
@@ -236,7 +341,8 @@ pub(super) fn orphaned(draft: &mut Draft<'_>, id: ActionId, attempt: u32) -> Res
     match action.status {
         ActionStatus::Started { deadline, .. } if action.attempts == attempt => {
             let settle_at = action.settle_at.unwrap_or(deadline);
-            if action.tool.effect != Effect::Read && draft.now < settle_at {
+            let effect = action.tool.effect != Effect::Read && !action.is_entered();
+            if effect && draft.now < settle_at {
                 return Err(Refusal::Stale("the call may still take effect"));
             }
             unknown(
@@ -253,6 +359,7 @@ pub(super) fn orphaned(draft: &mut Draft<'_>, id: ActionId, attempt: u32) -> Res
         | ActionStatus::Unknown { .. }
         | ActionStatus::Unsettled { .. }
         | ActionStatus::InDoubt { .. }
+        | ActionStatus::Waiting { .. }
         | ActionStatus::Undoing { .. } => Err(Refusal::Stale("the action is not in flight")),
     }
 }
@@ -265,9 +372,12 @@ fn unknown(draft: &mut Draft<'_>, id: ActionId, reason: &str, seen: Seen) {
     let stopped = !draft.wants(action);
     let reason = &clip(reason);
     let attempt = action.attempts;
-    let again = attempt < MAX_ATTEMPTS;
+    let failures = attempt.saturating_sub(action.progress);
+    let entered = action.is_entered();
+    // What became of a step is told to its tool, so that is not given up before.
+    let again = failures < MAX_ATTEMPTS || has_open_steps(&draft.state, id);
     let retry_at = match seen {
-        Seen::ByItsDriver => draft.back_off(attempt),
+        Seen::ByItsDriver => draft.back_off(failures),
         Seen::ByAnother => draft.now,
     };
     let look_up_at = match seen {
@@ -276,6 +386,9 @@ fn unknown(draft: &mut Draft<'_>, id: ActionId, reason: &str, seen: Seen) {
         Seen::ByAnother => draft.now,
     };
     let then = match action.tool.effect {
+        // Entering it has no effect of its own.
+        _ if entered && again && !stopped => AfterUnknown::RetryAt { at: retry_at },
+        _ if entered => AfterUnknown::GiveUp,
         Effect::Read | Effect::Idempotent if stopped => AfterUnknown::GiveUp,
         Effect::Read | Effect::Idempotent if again => AfterUnknown::RetryAt { at: retry_at },
         Effect::Read => AfterUnknown::GiveUp,
@@ -297,6 +410,7 @@ fn unknown(draft: &mut Draft<'_>, id: ActionId, reason: &str, seen: Seen) {
         seen,
         then,
     });
+    ask_about_steps(draft, id);
     if then == AfterUnknown::Ask && twice {
         let only = [DecisionKind::Committed];
         ask_about(draft, id, cause, EARLIER_ATTEMPT_DONE, &only);
@@ -395,7 +509,7 @@ pub(super) fn looked_up(
     if lookup == Lookup::NotFound && action.settle_at.is_some_and(|at| draft.now < at) {
         return Err(Refusal::Stale("the call may still take effect"));
     }
-    let stopped = !draft.wants(action);
+    let stopped = !may_be_retried(&draft.state, action);
     let (then, text) = match &lookup {
         Lookup::Committed { .. } => (AfterLookup::Settled, String::new()),
         Lookup::NotFound if stopped => (AfterLookup::NotDone, String::new()),

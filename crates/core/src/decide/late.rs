@@ -27,6 +27,7 @@ pub(super) fn for_open(draft: &mut Draft<'_>, attempt: u32, outcome: Outcome, mu
         | ActionStatus::Ready { .. }
         | ActionStatus::Started { .. }
         | ActionStatus::Unsettled { .. }
+        | ActionStatus::Waiting { .. }
         | ActionStatus::Undoing { .. } => false,
     };
     let (done, conclusive) = match &outcome {
@@ -34,6 +35,16 @@ pub(super) fn for_open(draft: &mut Draft<'_>, attempt: u32, outcome: Outcome, mu
         Outcome::Failed { .. } => (false, true),
         Outcome::Unknown { .. } => (false, false),
     };
+    // What an earlier entry of a stepped tool says is of no use: the tool was entered again, or will be.
+    if action.is_entered() {
+        draft.emit(Event::LateOutcome {
+            action: id,
+            attempt,
+            outcome,
+            then: AfterLate::Recorded,
+        });
+        return;
+    }
     let repeatable = action.tool.effect != Effect::Write;
     if (undecided && action.attempts == attempt && conclusive) || (repeatable && done) {
         withdraw(draft, &action);
@@ -86,6 +97,7 @@ pub(super) fn for_open(draft: &mut Draft<'_>, attempt: u32, outcome: Outcome, mu
             | ActionStatus::Unknown { .. }
             | ActionStatus::Unsettled { .. }
             | ActionStatus::InDoubt { .. }
+            | ActionStatus::Waiting { .. }
             | ActionStatus::Undoing { .. },
             _,
         ) => draft.emit(Event::LateOutcome {
@@ -106,6 +118,7 @@ fn withdraw(draft: &mut Draft<'_>, action: &Action) {
             interrupt,
             status: InterruptStatus::Canceled,
             reason: "the call reported its outcome after all".to_owned(),
+            rejected: Vec::new(),
         });
     }
 }
@@ -119,7 +132,7 @@ pub(super) fn for_settled(draft: &mut Draft<'_>, attempt: u32, outcome: Outcome,
     let contradicts = match (&outcome, settled) {
         (Outcome::Done { .. }, SettledAs::NotDone)
         | (Outcome::Failed { .. }, SettledAs::Done | SettledAs::Undone) => {
-            action.tool.effect == Effect::Write
+            action.tool.effect == Effect::Write && !action.is_entered()
         }
         (Outcome::Done { .. }, SettledAs::Done | SettledAs::Undone)
         | (Outcome::Failed { .. }, SettledAs::NotDone)

@@ -1,19 +1,30 @@
 //! A model's turn: asked for, answered, failed, lost.
 
-use super::{Draft, JudgedCall, MAX_ATTEMPTS, ModelTrouble, clip, run};
+use super::{Draft, Judged, JudgedCall, MAX_ATTEMPTS, ModelTrouble, breakpoint, clip, grant, run};
 use crate::{
-    AfterModel, Allowed, Ask, Called, Cause, DecisionKind, Event, Fate, FramePath, FramePhase,
-    Interrupt, InterruptId, InterruptKind, LimitKind, OnTimeout, Params, Refusal, RunOutcome, Seen,
-    Stop, Subject, Timestamp, Usage, Verdict, preview::default_description,
+    ActionId, AfterModel, Allowed, Ask, Breakpoints, Called, Cause, DecisionKind, Digest, Event,
+    Fate, FramePath, FramePhase, Interrupt, InterruptId, InterruptKind, InterruptMode, LimitKind,
+    OnTimeout, Params, Refusal, Seen, Side, Span, Stop, Subject, Timestamp, ToolCall, Usage,
+    Verdict, next::may_start, preview::default_description,
 };
 
 pub(super) fn start(draft: &mut Draft<'_>, frame: FramePath, epoch: u64) -> Result<(), Refusal> {
     let active = draft.state.active().ok_or(Refusal::RunOver)?;
     let phase = active.frames.get(&frame).map(|frame| &frame.phase);
-    let Some(FramePhase::Turn { failures, .. }) = phase else {
+    let Some(FramePhase::Turn {
+        failures, passed, ..
+    }) = phase
+    else {
         return Err(Refusal::Stale("the frame does not wait for its model"));
     };
+    if !may_start(&draft.state, &frame) {
+        return Err(Refusal::Stale("nothing may start now"));
+    }
     let attempt = failures + 1;
+    if !passed && breakpoint::is_set(&draft.state, Breakpoints::MODEL, Side::Before) {
+        breakpoint::stop_at(draft, frame, Breakpoints::MODEL, Side::Before, None);
+        return Ok(());
+    }
     if attempt == 1 && active.turns >= active.limits.turns {
         run::stop(
             draft,
@@ -51,57 +62,38 @@ fn expect_attempt(draft: &Draft<'_>, frame: &FramePath, attempt: u32) -> Result<
     }
 }
 
+/// What a model answered.
+pub(super) struct Replied {
+    pub(super) text: String,
+    pub(super) calls: Vec<JudgedCall>,
+    pub(super) mode: InterruptMode,
+    pub(super) usage: Usage,
+}
+
 pub(super) fn replied(
     draft: &mut Draft<'_>,
     frame: FramePath,
     attempt: u32,
-    text: String,
-    calls: Vec<JudgedCall>,
-    usage: Usage,
+    reply: Replied,
 ) -> Result<(), Refusal> {
     expect_attempt(draft, &frame, attempt)?;
+    let Replied {
+        text,
+        calls,
+        mode,
+        usage,
+    } = reply;
     let mut asks = Vec::new();
+    let mut granted = Vec::new();
     let mut called = Vec::with_capacity(calls.len());
-    for JudgedCall { call, judged } in calls {
-        let fate = match judged {
+    for JudgedCall { id, call, judged } in calls {
+        let fate = match judged.and_then(|judged| refuse_denied(&call, judged)) {
             Err(message) => Fate::Refused { message },
-            Ok(judged) if judged.verdict == Verdict::Deny => Fate::Refused {
-                message: format!(
-                    "The policy does not allow the tool `{}`. It was not executed. Do not call it again.",
-                    call.name
-                ),
-            },
-            // What was judged must be what the journal will say, since that is what runs.
-            Ok(judged) if judged.params != Params::from_stored(&call.arguments) => Fate::Refused {
-                message: format!(
-                    "The arguments for `{}` could not be read twice alike. It was not executed.",
-                    call.name
-                ),
-            },
             Ok(judged) => {
-                let id = draft.context.seed.action_id();
-                let params_hash = judged.params.hash(&judged.tool.name, &judged.tool.version);
-                if let Verdict::Ask {
-                    allowed,
-                    description,
-                } = &judged.verdict
-                {
-                    let shown = description
-                        .clone()
-                        .unwrap_or_else(|| default_description(&call.name, &judged.params));
-                    let subject = Subject::Action {
-                        tool_version: judged.tool.version.clone(),
-                        schema: judged.schema,
-                        params_hash,
-                        preview: crate::Digest::of(shown.as_bytes()),
-                    };
-                    let (allowed, description) = (allowed.clone(), description.clone());
-                    asks.push(Ask {
-                        action_id: id,
-                        subject,
-                        allowed,
-                        description,
-                    });
+                let grant = grant::find(draft, &frame, &judged, &granted);
+                match &grant {
+                    Some(grant) => granted.push(grant.clone()),
+                    None => asks.extend(ask_for(id, &judged)),
                 }
                 Fate::Action {
                     id,
@@ -111,23 +103,30 @@ pub(super) fn replied(
                     settle: judged.tool.settle,
                     hooks: judged.tool.hooks,
                     verdict: judged.verdict,
+                    kind: judged.tool.kind,
+                    rule: judged.rule,
+                    grant,
+                    held_by: None,
                 }
             }
         };
         called.push(Called { call, fate });
     }
-    let last_word = called.is_empty();
     let count = u32::try_from(called.len()).unwrap_or(u32::MAX);
     let over = draft
         .state
         .active()
         .is_some_and(|active| active.calls.saturating_add(count) > active.limits.calls);
-    let interrupt = (!asks.is_empty()).then(|| draft.context.seed.interrupt_id());
+    let questions = group(draft, asks, mode);
+    for fate in called.iter_mut().map(|called| &mut called.fate) {
+        if let Fate::Action { id, held_by, .. } = fate {
+            *held_by = waits_for(*id, &questions, mode);
+        }
+    }
     draft.emit(Event::ModelReplied {
         frame: frame.clone(),
         text,
         calls: called,
-        interrupt,
         usage,
     });
     if over {
@@ -137,23 +136,94 @@ pub(super) fn replied(
                 limit: LimitKind::Calls,
             },
         );
-    } else if let Some(id) = interrupt {
+        return Ok(());
+    }
+    for (id, asks) in questions {
         raise(
             draft,
             Question {
                 id,
                 kind: InterruptKind::Approval,
                 cause: Cause::HumanApproval,
-                frame,
+                frame: frame.clone(),
                 asks,
             },
         );
-    } else if last_word && frame.is_root() {
-        draft.emit(Event::RunEnded {
-            outcome: RunOutcome::Finished,
-        });
+    }
+    if breakpoint::is_set(&draft.state, Breakpoints::MODEL, Side::After) {
+        breakpoint::stop_at(draft, frame, Breakpoints::MODEL, Side::After, None);
     }
     Ok(())
+}
+
+/// What the policy forbids, and what is not what it seems, is not done; the model is told why.
+fn refuse_denied(call: &ToolCall, judged: Judged) -> Result<Judged, String> {
+    if judged.verdict == Verdict::Deny {
+        return Err(format!(
+            "The policy does not allow the tool `{}`. It was not executed. Do not call it again.",
+            call.name
+        ));
+    }
+    // What was judged must be what the journal will say, since that is what runs.
+    if judged.params != Params::from_stored(&call.arguments) {
+        return Err(format!(
+            "The arguments for `{}` could not be read twice alike. It was not executed.",
+            call.name
+        ));
+    }
+    Ok(judged)
+}
+
+/// What a person is asked about a call, if they must be.
+fn ask_for(id: ActionId, judged: &Judged) -> Option<Ask> {
+    let Verdict::Ask(terms) = &judged.verdict else {
+        return None;
+    };
+    let (name, version) = (&judged.tool.name, &judged.tool.version);
+    let shown = terms
+        .description
+        .clone()
+        .unwrap_or_else(|| default_description(name, &judged.params));
+    Some(Ask {
+        action_id: id,
+        subject: Subject::Action {
+            tool_version: version.clone(),
+            schema: judged.schema,
+            params_hash: judged.params.hash(name, version),
+            preview: Digest::of(shown.as_bytes()),
+        },
+        allowed: terms.allowed.clone(),
+        description: terms.description.clone(),
+    })
+}
+
+/// One question for all of them, or one for each.
+fn group(
+    draft: &mut Draft<'_>,
+    asks: Vec<Ask>,
+    mode: InterruptMode,
+) -> Vec<(InterruptId, Vec<Ask>)> {
+    match mode {
+        InterruptMode::Batched if asks.is_empty() => Vec::new(),
+        InterruptMode::Batched => vec![(draft.context.seed.interrupt_id(), asks)],
+        InterruptMode::PerCall => asks
+            .into_iter()
+            .map(|ask| (draft.context.seed.interrupt_id(), vec![ask]))
+            .collect(),
+    }
+}
+
+/// The question that an action waits for.
+fn waits_for(
+    action: ActionId,
+    questions: &[(InterruptId, Vec<Ask>)],
+    mode: InterruptMode,
+) -> Option<InterruptId> {
+    let about = |asks: &[Ask]| asks.iter().any(|ask| ask.action_id == action);
+    questions
+        .iter()
+        .find(|(_, asks)| mode == InterruptMode::Batched || about(asks))
+        .map(|(id, _)| *id)
 }
 
 pub(super) struct Question {
@@ -164,9 +234,17 @@ pub(super) struct Question {
     pub(super) asks: Vec<Ask>,
 }
 
+/// How long a question stays open, and what happens then.
+pub(super) type Expiry = Option<(Span, OnTimeout)>;
+
 /// Asks, freezing the envelope.
 pub(super) fn raise(draft: &mut Draft<'_>, question: Question) {
     raise_instead(draft, question, None, Vec::new());
+}
+
+/// Asks, for so long.
+pub(super) fn raise_until(draft: &mut Draft<'_>, question: Question, expiry: Expiry) {
+    emit_question(draft, question, expiry, None, Vec::new());
 }
 
 /// Asks in place of another question, showing what has changed.
@@ -176,7 +254,21 @@ pub(super) fn raise_instead(
     supersedes: Option<InterruptId>,
     changes: Vec<String>,
 ) {
+    let expiry = expiry(draft, &question.asks);
+    emit_question(draft, question, expiry, supersedes, changes);
+}
+
+fn emit_question(
+    draft: &mut Draft<'_>,
+    question: Question,
+    expiry: Expiry,
+    supersedes: Option<InterruptId>,
+    changes: Vec<String>,
+) {
     let Some(run) = &draft.state.run else { return };
+    let frames = draft.state.active().map(|active| &active.frames);
+    let frame = frames.and_then(|frames| frames.get(&question.frame));
+    let definition = frame.map_or(run.definition, |frame| frame.definition);
     let interrupt = Interrupt {
         id: question.id,
         kind: question.kind,
@@ -185,16 +277,30 @@ pub(super) fn raise_instead(
         frame: question.frame,
         asks: question.asks,
         plan_version: draft.state.plan_version,
-        definition: run.definition,
+        definition,
         requester: run.requester.actor.clone(),
         asked_at: draft.now,
-        expires_at: None,
-        on_timeout: OnTimeout::default(),
+        expires_at: expiry.map(|(span, _)| draft.now + span),
+        on_timeout: expiry.map_or_else(OnTimeout::default, |(_, then)| then),
         nonce: draft.context.seed.nonce(),
         supersedes,
         changes,
     };
     draft.emit(Event::InterruptRaised(Box::new(interrupt)));
+}
+
+/// How long a question stays open: as the most impatient of the calls that it asks about wants it.
+fn expiry(draft: &Draft<'_>, asks: &[Ask]) -> Expiry {
+    let about_calls = asks
+        .iter()
+        .filter(|ask| matches!(ask.subject, Subject::Action { .. }));
+    let actions = about_calls.filter_map(|ask| draft.state.actions.get(&ask.action_id));
+    actions
+        .filter_map(|action| match &action.verdict {
+            Verdict::Ask(terms) => Some((terms.timeout?, terms.on_timeout)),
+            Verdict::Allow | Verdict::Deny => None,
+        })
+        .min_by_key(|(timeout, _)| *timeout)
 }
 
 pub(super) fn failed(

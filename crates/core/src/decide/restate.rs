@@ -1,13 +1,37 @@
 //! The definition changed while something was open: what was asked or allowed is asked again, with the difference shown.
 
-use super::{Draft, RestatedCall, ToolNow, model, model::Question};
+use std::collections::BTreeMap;
+
+use super::{Draft, RestatedCall, ToolNow, effect, model, model::Question};
 use crate::{
-    Action, ActionStatus, Allowed, Ask, Cause, DecisionKind, Digest, Event, InterruptId,
-    InterruptKind, InterruptStatus, Refusal, Restated, Role, State, Subject, Verdict,
+    Action, ActionStatus, Allowed, Ask, Cause, DecisionKind, Digest, Event, FramePath, InterruptId,
+    InterruptKind, InterruptStatus, Refusal, Restated, Role, State, Subject, ToolKind, Verdict,
     preview::default_description,
 };
 
+/// A question belongs to one frame, so there is one for each.
 pub(super) fn restate(
+    draft: &mut Draft<'_>,
+    definition: Digest,
+    old: Option<InterruptId>,
+    calls: Vec<RestatedCall>,
+) -> Result<(), Refusal> {
+    let mut frames: BTreeMap<FramePath, Vec<RestatedCall>> = BTreeMap::new();
+    for call in calls {
+        let action = draft.state.actions.get(&call.action);
+        let action = action.ok_or(Refusal::Stale("the action is settled"))?;
+        frames.entry(action.frame.clone()).or_default().push(call);
+    }
+    if frames.is_empty() {
+        return Err(Refusal::Stale("nothing changed"));
+    }
+    for calls in frames.into_values() {
+        restate_in_frame(draft, definition, old, calls)?;
+    }
+    Ok(())
+}
+
+fn restate_in_frame(
     draft: &mut Draft<'_>,
     definition: Digest,
     old: Option<InterruptId>,
@@ -34,6 +58,10 @@ pub(super) fn restate(
             .get(&call.action)
             .ok_or(Refusal::Stale("the action is settled"))?;
         expect_unstarted(action, old)?;
+        // What its steps did must be known first, as before it is entered.
+        if effect::has_open_steps(state, action.id) {
+            return Err(Refusal::Stale("a step of it is not settled"));
+        }
         if restated
             .iter()
             .any(|now: &Restated| now.action == call.action)
@@ -84,6 +112,7 @@ pub(super) fn restate(
             interrupt,
             status: InterruptStatus::Canceled,
             reason,
+            rejected: Vec::new(),
         });
     }
     draft.emit(Event::Repinned {
@@ -110,8 +139,10 @@ pub(super) fn restate(
 fn expect_unstarted(action: &Action, old: Option<InterruptId>) -> Result<(), Refusal> {
     match (&action.status, old) {
         // What was started once goes on as what it was: it is one call, under one key. And a compensation belongs to the
-        // effect it undoes, not to the definition of today.
-        _ if action.attempts > 0 || action.role == Role::Compensation => {
+        // effect it undoes, not to the definition of today. Only a stepped tool starts nothing by being entered.
+        _ if (action.attempts > 0 && action.tool.kind != ToolKind::Stepped)
+            || action.role == Role::Compensation =>
+        {
             Err(Refusal::Stale("the action has moved on"))
         }
         (ActionStatus::Held { interrupt }, Some(old)) if *interrupt == old => Ok(()),
@@ -123,6 +154,7 @@ fn expect_unstarted(action: &Action, old: Option<InterruptId>) -> Result<(), Ref
             | ActionStatus::Unknown { .. }
             | ActionStatus::Unsettled { .. }
             | ActionStatus::InDoubt { .. }
+            | ActionStatus::Waiting { .. }
             | ActionStatus::Undoing { .. },
             _,
         ) => Err(Refusal::Stale("the action has moved on")),
@@ -163,10 +195,7 @@ fn ask_again(action: &Action, call: RestatedCall) -> (Restated, Ask) {
         } => {
             let verdict = verdict.meet(&action.verdict);
             let (allowed, description) = match &verdict {
-                Verdict::Ask {
-                    allowed,
-                    description,
-                } => (Ok(allowed.clone()), description.clone()),
+                Verdict::Ask(terms) => (Ok(terms.allowed.clone()), terms.description.clone()),
                 Verdict::Allow => (Ok(Allowed::standard()), None),
                 Verdict::Deny => (refuse_only(), None),
             };

@@ -2,8 +2,9 @@
 
 use super::Draft;
 use crate::{
-    ActionId, ActionStatus, Digest, Doubt, Effect, Event, InterruptId, InterruptStatus, LimitKind,
-    Limits, Refusal, Role, RunOutcome, Stop, Subject, ThreadId,
+    Action, ActionId, ActionStatus, Breakpoints, Digest, Doubt, Effect, Event, InterruptId,
+    InterruptStatus, LimitKind, Limits, Refusal, Role, RunOutcome, State, Stop, Subject, ThreadId,
+    ThreadKind,
 };
 
 pub(super) struct Start {
@@ -14,11 +15,12 @@ pub(super) struct Start {
     pub(super) definition: Digest,
     pub(super) input: String,
     pub(super) limits: Limits,
+    pub(super) breakpoints: Breakpoints,
 }
 
 pub(super) fn start(draft: &mut Draft<'_>, start: Start) -> Result<(), Refusal> {
     let state = &draft.state;
-    if state.version > 0 && state.tenant != start.tenant {
+    if state.version > 0 && (state.tenant != start.tenant || state.kind != ThreadKind::Agent) {
         return Err(Refusal::NotFound);
     }
     if !state.interrupts.is_empty() {
@@ -36,6 +38,7 @@ pub(super) fn start(draft: &mut Draft<'_>, start: Start) -> Result<(), Refusal> 
             tenant: start.tenant,
             agent: start.agent,
             session: start.session,
+            kind: ThreadKind::Agent,
         });
     }
     draft.emit(Event::RunStarted {
@@ -45,6 +48,7 @@ pub(super) fn start(draft: &mut Draft<'_>, start: Start) -> Result<(), Refusal> 
         plan_version,
         limits: start.limits,
         requester: draft.context.by.clone(),
+        breakpoints: start.breakpoints,
     });
     Ok(())
 }
@@ -60,10 +64,34 @@ pub(super) fn cancel(draft: &mut Draft<'_>) -> Result<(), Refusal> {
     Ok(())
 }
 
+/// A user wants it to stand still, or to go on.
+pub(super) fn pause(draft: &mut Draft<'_>, paused: bool) -> Result<(), Refusal> {
+    if draft.state.version > 0 && draft.context.by.actor.tenant != draft.state.tenant {
+        return Err(Refusal::NotFound);
+    }
+    let active = draft.state.active().ok_or(Refusal::RunOver)?;
+    if active.stop.is_some() || draft.state.kind != ThreadKind::Agent {
+        return Err(Refusal::RunOver);
+    }
+    if active.paused != paused {
+        draft.emit(if paused {
+            Event::Paused
+        } else {
+            Event::Continued
+        });
+    }
+    Ok(())
+}
+
 /// From here on nothing starts. Questions about what has not happened yet are withdrawn; questions about effects stay.
 pub(super) fn stop(draft: &mut Draft<'_>, stop: Stop) {
+    // One append may hold several reasons; the first one counts.
+    if draft.state.stop().is_some() {
+        return;
+    }
     let reason = match &stop {
         Stop::Cancelled => "the run was cancelled".to_owned(),
+        Stop::TimedOut { interrupt } => format!("nobody answered {interrupt} in time"),
         Stop::Limit { .. } | Stop::Loop { .. } | Stop::ModelUnavailable { .. } => {
             "the run was stopped".to_owned()
         }
@@ -82,25 +110,35 @@ pub(super) fn stop(draft: &mut Draft<'_>, stop: Stop) {
             interrupt,
             status,
             reason: reason.clone(),
+            rejected: Vec::new(),
         });
     }
     let closed: Vec<ActionId> = draft
         .state
         .actions
         .values()
-        .filter(|action| match action.status {
-            ActionStatus::Held { .. } => true,
-            ActionStatus::Ready { .. } => action.role != Role::Compensation,
-            // A read is dropped where it is; whatever else was started is awaited.
-            ActionStatus::Started { .. } => action.tool.effect == Effect::Read,
-            ActionStatus::Unknown { .. }
-            | ActionStatus::Unsettled { .. }
-            | ActionStatus::InDoubt { .. }
-            | ActionStatus::Undoing { .. } => false,
-        })
+        .filter(|action| closes(&draft.state, action))
         .map(|action| action.id)
         .collect();
     draft.emit(Event::StopRequested { stop, closed });
+}
+
+/// Whether an action is closed because its run is being stopped.
+fn closes(state: &State, action: &Action) -> bool {
+    match action.status {
+        // It closes with the last of its steps of which something is still to be found out.
+        ActionStatus::Started { .. } if action.is_entered() => {
+            state.steps_of(action.id).all(|step| closes(state, step))
+        }
+        ActionStatus::Held { .. } | ActionStatus::Waiting { .. } => true,
+        ActionStatus::Ready { .. } => action.role != Role::Compensation,
+        // A read is dropped where it is; whatever else was started is awaited.
+        ActionStatus::Started { .. } => action.tool.effect == Effect::Read,
+        ActionStatus::Unknown { .. }
+        | ActionStatus::Unsettled { .. }
+        | ActionStatus::InDoubt { .. }
+        | ActionStatus::Undoing { .. } => false,
+    }
 }
 
 /// Ends a run that is being stopped once nothing of it is open.
@@ -118,6 +156,7 @@ pub(super) fn conclude(draft: &mut Draft<'_>) {
     };
     let outcome = match stop {
         Stop::Cancelled => RunOutcome::Cancelled,
+        Stop::TimedOut { .. } => RunOutcome::TimedOut,
         Stop::Limit {
             limit: LimitKind::Turns,
         } => failed(

@@ -8,13 +8,15 @@ use std::{collections::BTreeMap, collections::BTreeSet, fmt, fs, path::PathBuf};
 
 use holdpoint_core::{
     Action, ActionId, ActionStatus, Active, Actor, AfterLate, AfterLookup, AfterModel,
-    AfterUnknown, Allowed, Ask, Called, Cause, Codec, Decided, Decision, DecisionKind, DefaultRule,
-    Definition, Digest, Doubt, EditedAction, Effect, Event, FORMAT, Fate, Finish, Frame, FramePath,
-    FramePhase, Gate, Hooks, Index, Interrupt, InterruptId, InterruptKind, InterruptMode,
-    InterruptStatus, LimitKind, Limits, Lookup, OnTimeout, Outcome, Payload, Phase, Policy,
-    Principal, PrincipalKind, Restated, Role, Run, RunId, RunOutcome, Runner, Seed, Seen, Span,
-    State, Stop, Subject, ThreadId, Timestamp, ToolCall, ToolFacts, ToolSpec, Usage, Verdict,
-    Warrant, WarrantFrom, decode_definition, decode_head, decode_records, hex,
+    AfterUnknown, Allowed, Ask, Breakpoints, Called, Cause, Choice, Codec, Decided, Decision,
+    DecisionKind, Definition, Digest, Doubt, EditedAction, Effect, Event, FORMAT, Fate, Finish,
+    Frame, FramePath, FramePhase, Gate, Grant, GrantId, GrantTerms, GrantUse, Hooks, Index,
+    Interrupt, InterruptId, InterruptKind, InterruptMode, InterruptStatus, Like, LimitKind, Limits,
+    Lookup, Matches, OnTimeout, Outcome, Payload, Phase, Policy, Principal, PrincipalKind, Prompt,
+    Restated, Role, Rule, Ruling, Run, RunId, RunOutcome, Runner, Scope, Seed, Seen, Side, Span,
+    State, Stop, Subagent, Subject, Terms, ThreadId, ThreadKind, Timestamp, ToolCall, ToolFacts,
+    ToolKind, ToolSpec, Usage, Verdict, Wait, Warrant, WarrantFrom, decode_definition, decode_head,
+    decode_records, hex,
 };
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::json;
@@ -88,9 +90,101 @@ fn both_hooks() -> Hooks {
 }
 
 fn asked_verdict() -> Verdict {
-    Verdict::Ask {
+    Verdict::Ask(asking_terms())
+}
+
+/// Terms in which everything is said that can be.
+fn asking_terms() -> Terms {
+    Terms {
         allowed: Allowed::new(DecisionKind::CONFIGURABLE.to_vec()).unwrap(),
         description: Some(text("look closely")),
+        always_ask: true,
+        timeout: Some(Span::from_secs(300)),
+        on_timeout: OnTimeout::Reject,
+    }
+}
+
+fn grant_id() -> GrantId {
+    GrantId::from_bytes([5; 16])
+}
+
+fn grant_use() -> GrantUse {
+    GrantUse {
+        grant: grant_id(),
+        by: actor(PrincipalKind::User),
+    }
+}
+
+fn grant_terms(scope: Scope, matches: Matches) -> GrantTerms {
+    GrantTerms {
+        scope,
+        matches,
+        expires_in: None,
+        uses: None,
+    }
+}
+
+fn grant() -> Grant {
+    Grant {
+        id: grant_id(),
+        terms: GrantTerms {
+            expires_in: Some(Span::from_secs(900)),
+            uses: Some(3),
+            ..grant_terms(Scope::Thread, Matches::Args)
+        },
+        by: actor(PrincipalKind::User),
+        given_at: at(3),
+        expires_at: Some(at(903)),
+        like: Like {
+            lineage: vec![text("researcher")],
+            tool: text("pay"),
+            version: text("1"),
+            schema: Digest::of(b"schema"),
+            params_hash: Digest::of(b"params"),
+        },
+        used: 2,
+        revoked: true,
+    }
+}
+
+/// A grant about which nothing special is said.
+fn plain_grant() -> Grant {
+    let mut grant = grant();
+    grant.terms = grant_terms(Scope::Thread, Matches::Tool);
+    grant.id = GrantId::from_bytes([6; 16]);
+    (grant.expires_at, grant.used, grant.revoked) = (None, 0, false);
+    grant.like.lineage.clear();
+    grant
+}
+
+fn breakpoints() -> Breakpoints {
+    Breakpoints {
+        before: BTreeSet::from([text("model")]),
+        after: BTreeSet::from([text("pay")]),
+    }
+}
+
+/// A question in which everything is said that can be.
+fn long_prompt() -> Prompt {
+    let choice = |id: &str, is_default| Choice {
+        id: text(id),
+        label: text("Berlin"),
+        description: if is_default {
+            text("the capital")
+        } else {
+            String::new()
+        },
+        is_default,
+    };
+    Prompt {
+        title: text("Where?"),
+        description: text("Say where it goes."),
+        data: json!({"parcel": 7}),
+        options: vec![choice("b", true), choice("c", false)],
+        input_schema: Some(json!({"type": "string"})),
+        timeout: Some(Span::from_secs(300)),
+        checkpoint_id: Some(text("cp-1")),
+        metadata: serde_json::Map::from_iter([(text("team"), json!("post"))]),
     }
 }
 
@@ -102,6 +196,7 @@ fn facts() -> ToolFacts {
         timeout: Span::from_secs(60),
         settle: Span::from_secs(5),
         hooks: both_hooks(),
+        kind: ToolKind::Plain,
     }
 }
 
@@ -129,6 +224,7 @@ fn action(number: u8, status: ActionStatus) -> Action {
         frame: FramePath::root(),
         parent: None,
         role: Role::Call,
+        step: None,
         call_id: text("c1"),
         order: 2,
         version: 1,
@@ -137,8 +233,11 @@ fn action(number: u8, status: ActionStatus) -> Action {
         params: params(r#"{"amount":12.5,"to":"ä"}"#),
         params_hash: Digest::of(b"params"),
         verdict: asked_verdict(),
+        grant: None,
         attempts: 1,
+        progress: 0,
         settle_at: Some(at(70)),
+        passed: false,
         doubt: Doubt::None,
         status,
     }
@@ -200,6 +299,7 @@ fn about_effect(number: u8) -> Ask {
         DecisionKind::Committed,
         DecisionKind::NotCommitted,
         DecisionKind::Compensate,
+        DecisionKind::Answer,
     ];
     Ask {
         action_id: act(number),
@@ -218,6 +318,28 @@ fn about_model(number: u8) -> Ask {
         subject: Subject::Model,
         allowed: Allowed::standard(),
         description: None,
+    }
+}
+
+fn about_node(number: u8, side: Side, action: Option<ActionId>) -> Ask {
+    Ask {
+        subject: Subject::Node {
+            node: text("pay"),
+            side,
+            action,
+        },
+        ..about_model(number)
+    }
+}
+
+fn about_question(number: u8, action: Option<ActionId>, name: &str, prompt: Prompt) -> Ask {
+    Ask {
+        subject: Subject::Question {
+            action,
+            name: text(name),
+            prompt: Box::new(prompt),
+        },
+        ..about_model(number)
     }
 }
 
@@ -254,7 +376,15 @@ fn questions() -> Vec<Event> {
         OnTimeout::Escalate,
         OnTimeout::Keep,
     ];
-    let asks = [about_action(1), about_effect(1), about_model(1)];
+    let asks = [
+        about_action(1),
+        about_effect(1),
+        about_model(1),
+        about_node(1, Side::Before, Some(act(2))),
+        about_node(1, Side::After, None),
+        about_question(1, Some(act(2)), "where", long_prompt()),
+        about_question(1, None, "", Prompt::default()),
+    ];
     let made = every_cause()
         .into_iter()
         .enumerate()
@@ -279,7 +409,16 @@ fn answers() -> Vec<Event> {
         args: params(r#"{"to":"team"}"#),
     };
     let decisions = [
-        Decision::Approve,
+        Decision::APPROVE,
+        Decision::Approve {
+            grant: Some(grant().terms),
+        },
+        Decision::Approve {
+            grant: Some(grant_terms(Scope::Agent, Matches::Tool)),
+        },
+        Decision::Approve {
+            grant: Some(grant_terms(Scope::Thread, Matches::All)),
+        },
         Decision::Edit { edited_action },
         Decision::Reject { message: None },
         Decision::Reject {
@@ -293,6 +432,9 @@ fn answers() -> Vec<Event> {
         },
         Decision::NotCommitted,
         Decision::Compensate,
+        Decision::Answer {
+            value: json!({"to": ["Berlin", null]}),
+        },
     ];
     let decided = decisions.into_iter().zip(1..).map(|(decision, number)| {
         let params_hash = (number != 3).then(|| Digest::of(b"params"));
@@ -300,6 +442,7 @@ fn answers() -> Vec<Event> {
             action_id: act(number),
             decision,
             params_hash,
+            grant: (number == 2).then(|| Box::new(grant())),
         }
     });
     let decided: Vec<Decided> = decided.collect();
@@ -314,6 +457,10 @@ fn answers() -> Vec<Event> {
         interrupt: int(8),
         status,
         reason: text("the run was cancelled"),
+        rejected: match status {
+            InterruptStatus::Timeout => vec![act(1), act(2)],
+            _ => vec![],
+        },
     });
     let mut events = vec![
         Event::Answered {
@@ -344,19 +491,38 @@ fn turns() -> Vec<Event> {
         },
         fate,
     };
-    let fate = |effect, hooks, verdict| Fate::Action {
+    let asked = Fate::Action {
+        id: act(1),
+        version: text("1"),
+        effect: Effect::Write,
+        timeout: Span::from_secs(60),
+        settle: Span::from_millis(1_500),
+        hooks: both_hooks(),
+        verdict: asked_verdict(),
+        kind: ToolKind::Stepped,
+        rule: Some(text("args.n > 100")),
+        grant: Some(grant_use()),
+        held_by: Some(int(8)),
+    };
+    let fate = |effect, kind, verdict| Fate::Action {
         id: act(1),
         version: text("1"),
         effect,
         timeout: Span::from_secs(60),
         settle: Span::from_millis(1_500),
-        hooks,
+        hooks: Hooks::default(),
         verdict,
+        kind,
+        rule: None,
+        grant: None,
+        held_by: None,
     };
+    let plainly_asked = Verdict::Ask(Terms::new(Allowed::standard()));
     let calls = vec![
-        called(fate(Effect::Write, both_hooks(), asked_verdict())),
-        called(fate(Effect::Read, Hooks::default(), Verdict::Allow)),
-        called(fate(Effect::Idempotent, Hooks::default(), Verdict::Deny)),
+        called(asked),
+        called(fate(Effect::Read, ToolKind::Task, Verdict::Allow)),
+        called(fate(Effect::Idempotent, ToolKind::Plain, Verdict::Deny)),
+        called(fate(Effect::Write, ToolKind::Plain, plainly_asked)),
         called(Fate::Refused {
             message: text("send it as a string"),
         }),
@@ -387,14 +553,12 @@ fn turns() -> Vec<Event> {
             frame: subagent(),
             text: text("let me see"),
             calls,
-            interrupt: Some(int(8)),
             usage,
         },
         Event::ModelReplied {
             frame: FramePath::root(),
             text: String::new(),
             calls: vec![],
-            interrupt: None,
             usage: Usage::default(),
         },
         failure(
@@ -525,6 +689,62 @@ fn effects() -> Vec<Event> {
     ]
 }
 
+fn steps() -> Vec<Event> {
+    let started = |name: &str, attempt| Event::StepStarted {
+        action: act(1),
+        step: act(1).step(name),
+        name: text(name),
+        effect: Effect::Write,
+        params: params(r#"{"to":"ä"}"#),
+        attempt,
+        key: text("hpk_00"),
+        epoch: 4,
+        deadline: at(60),
+    };
+    vec![
+        started("book", 1),
+        started("book", 2),
+        Event::Suspended {
+            action: act(1),
+            name: text("where"),
+            interrupt: int(8),
+        },
+        Event::Slept {
+            action: act(1),
+            name: text("nap"),
+            until: at(60),
+        },
+        Event::Woken { action: act(1) },
+        Event::Yielded { action: act(1) },
+    ]
+}
+
+fn frames_and_pauses() -> Vec<Event> {
+    vec![
+        Event::FrameOpened {
+            frame: subagent(),
+            action: act(1),
+            input: text("find it"),
+        },
+        Event::FrameClosed { frame: subagent() },
+        Event::Paused,
+        Event::Continued,
+    ]
+}
+
+fn grants() -> Vec<Event> {
+    vec![
+        Event::GrantKept(Box::new(grant())),
+        Event::GrantKept(Box::new(plain_grant())),
+        Event::GrantUsed {
+            grant: grant_id(),
+            action: act(1),
+            thread: thread(),
+        },
+        Event::GrantRevoked { grant: grant_id() },
+    ]
+}
+
 fn ends() -> Vec<Event> {
     let stop = |stop, closed| Event::StopRequested { stop, closed };
     let limit = |limit| stop(Stop::Limit { limit }, vec![]);
@@ -541,6 +761,7 @@ fn ends() -> Vec<Event> {
             vec![],
         ),
         stop(Stop::ModelUnavailable { error: text("401") }, vec![]),
+        stop(Stop::TimedOut { interrupt: int(8) }, vec![]),
         Event::RunEnded {
             outcome: RunOutcome::Finished,
         },
@@ -552,6 +773,9 @@ fn ends() -> Vec<Event> {
         },
         Event::RunEnded {
             outcome: RunOutcome::Cancelled,
+        },
+        Event::RunEnded {
+            outcome: RunOutcome::TimedOut,
         },
     ]
 }
@@ -565,14 +789,23 @@ fn events() -> Vec<Event> {
         plan_version: 3,
         limits: Limits::default(),
         requester: requester.clone(),
+        breakpoints: if requester.roles.is_empty() {
+            Breakpoints::default()
+        } else {
+            breakpoints()
+        },
+    };
+    let created = |kind| Event::ThreadCreated {
+        thread: thread(),
+        tenant: text("acme"),
+        agent: text("teller"),
+        session: text("s1"),
+        kind,
     };
     let mut events = vec![
-        Event::ThreadCreated {
-            thread: thread(),
-            tenant: text("acme"),
-            agent: text("teller"),
-            session: text("s1"),
-        },
+        created(ThreadKind::Agent),
+        created(ThreadKind::Outside),
+        created(ThreadKind::Grant),
         begun(&requester),
     ];
     requester.roles.insert(text("clerk"));
@@ -585,7 +818,16 @@ fn events() -> Vec<Event> {
         requester.actor.kind = kind;
         events.push(begun(&requester));
     }
-    let more = [turns(), questions(), answers(), effects(), ends()];
+    let more = [
+        turns(),
+        questions(),
+        answers(),
+        effects(),
+        steps(),
+        frames_and_pauses(),
+        grants(),
+        ends(),
+    ];
     events.extend(more.concat());
     events
 }
@@ -594,13 +836,17 @@ fn events() -> Vec<Event> {
 fn every_event_is_stored_as_in_version_1() {
     let events = events();
     let names: BTreeSet<&str> = events.iter().map(Event::name).collect();
-    assert_eq!(names.len(), 18, "a kind of event is missing: {names:?}");
+    assert_eq!(names.len(), 30, "a kind of event is missing: {names:?}");
     check("events.json", &events);
 }
 
 /// A head in which everything is open that can be.
 fn everything_open() -> State {
     let policy = || warrant(WarrantFrom::Policy);
+    let waiting = |on| ActionStatus::Waiting {
+        warrant: policy(),
+        on,
+    };
     let statuses = [
         ActionStatus::Held { interrupt: int(8) },
         ActionStatus::Ready {
@@ -627,6 +873,13 @@ fn everything_open() -> State {
             interrupt: int(9),
         },
         ActionStatus::Undoing { by: act(20) },
+        waiting(Wait::Frame { frame: subagent() }),
+        waiting(Wait::Answer { interrupt: int(11) }),
+        waiting(Wait::Until { time: at(900) }),
+        ActionStatus::Ready {
+            warrant: warrant(WarrantFrom::Grant(grant_use())),
+            not_before: None,
+        },
     ];
     let mut actions: Vec<Action> = (1..)
         .zip(statuses)
@@ -634,6 +887,11 @@ fn everything_open() -> State {
         .collect();
     actions[1] = plain_action(2, actions[1].status.clone());
     actions[2].doubt = Doubt::EarlierAttemptDone;
+    actions[2].passed = true;
+    actions[8].tool.kind = ToolKind::Task;
+    actions[9].tool.kind = ToolKind::Stepped;
+    actions[9].progress = 1;
+    actions[11].grant = Some(grant_use());
     let ready = ActionStatus::Ready {
         warrant: warrant(WarrantFrom::Compensation),
         not_before: Some(at(70)),
@@ -646,21 +904,29 @@ fn everything_open() -> State {
     });
     actions.push(Action {
         role: Role::Step,
-        parent: Some(act(1)),
+        parent: Some(act(10)),
+        step: Some(text("book")),
         frame: subagent(),
         ..action(21, ready)
     });
     let frame = |phase| Frame {
+        definition: Digest::of(b"definition"),
+        task: None,
+        opened: 0,
         phase,
         rejected: BTreeMap::new(),
     };
     let path = |name: &str| serde_json::from_value(json!(name)).unwrap();
     let mut root = frame(FramePhase::Acting);
+    root.opened = 4;
     root.rejected = BTreeMap::from([(Digest::of(b"rejected"), 2)]);
     let turn = |not_before| FramePhase::Turn {
         failures: 1,
         not_before,
+        passed: not_before.is_some(),
     };
+    let mut done = frame(FramePhase::Done);
+    done.task = Some(act(9));
     let frames = BTreeMap::from([
         (FramePath::root(), root),
         (path("task#1"), frame(turn(None))),
@@ -676,6 +942,7 @@ fn everything_open() -> State {
             path("task#4"),
             frame(FramePhase::Stuck { error: text("401") }),
         ),
+        (path("task#2/act#1"), done),
     ]);
     let questions = [
         a_question(
@@ -696,6 +963,18 @@ fn everything_open() -> State {
             Cause::ModelTimeout,
             vec![about_model(22)],
         ),
+        a_question(
+            11,
+            InterruptKind::Input,
+            Cause::HumanInput,
+            vec![about_question(23, Some(act(10)), "where", long_prompt())],
+        ),
+        a_question(
+            12,
+            InterruptKind::Breakpoint,
+            Cause::Breakpoint,
+            vec![about_node(24, Side::Before, None)],
+        ),
     ];
     let active = Active {
         limits: Limits::default(),
@@ -704,6 +983,8 @@ fn everything_open() -> State {
         worked: Span::from_millis(1_234),
         busy_since: Some(at(1)),
         stop: Some(Stop::Cancelled),
+        paused: true,
+        breakpoints: breakpoints(),
         frames,
     };
     State {
@@ -712,6 +993,7 @@ fn everything_open() -> State {
         hash: Digest::of(b"last"),
         now: at(3),
         thread: thread(),
+        kind: ThreadKind::Agent,
         tenant: text("acme"),
         agent: text("teller"),
         session: text("s1"),
@@ -725,6 +1007,7 @@ fn everything_open() -> State {
         }),
         actions: actions.into_iter().map(|it| (it.id, it)).collect(),
         interrupts: questions.into_iter().map(|it| (it.id, it)).collect(),
+        grants: [grant(), plain_grant()].map(|it| (it.id, it)).into(),
     }
 }
 
@@ -742,6 +1025,7 @@ fn the_head_of_an_ended_run_and_of_a_thread_that_has_none_are_stored_as_in_versi
         let mut state = everything_open();
         state.actions.clear();
         state.interrupts.clear();
+        state.grants.clear();
         if let Some(run) = &mut state.run {
             run.phase = Phase::Ended(outcome);
         }
@@ -751,11 +1035,18 @@ fn the_head_of_an_ended_run_and_of_a_thread_that_has_none_are_stored_as_in_versi
         code: text("limit_turns"),
         message: text("the limit of model turns is reached"),
     };
+    let of_kind = |kind| State {
+        kind,
+        ..State::default()
+    };
     let heads = [
         State::default(),
+        of_kind(ThreadKind::Outside),
+        of_kind(ThreadKind::Grant),
         ended(RunOutcome::Finished),
         ended(failed),
         ended(RunOutcome::Cancelled),
+        ended(RunOutcome::TimedOut),
     ];
     check("heads.json", &heads.to_vec());
 }
@@ -768,6 +1059,7 @@ fn definition() -> Definition {
         effect,
         input_schema: json!({"type": "object", "properties": {"to": {"type": "string"}}}),
         runner,
+        kind: ToolKind::Plain,
         timeout: ToolSpec::DEFAULT_TIMEOUT,
         settle: ToolSpec::DEFAULT_SETTLE,
         permissions: vec![],
@@ -784,9 +1076,22 @@ fn definition() -> Definition {
         command(Some("/bin/seen"), Some("/bin/undo")),
     );
     pay.permissions = vec![text("pay")];
-    let gate = |description| Gate::Ask {
-        allowed: Allowed::new(DecisionKind::CONFIGURABLE.to_vec()).unwrap(),
-        description,
+    let mut order = spec("order", Effect::Write, command(None, None));
+    order.kind = ToolKind::Stepped;
+    let mut give = spec(Definition::TASK, Effect::Read, command(None, None));
+    give.kind = ToolKind::Task;
+    let rule = |when: &str, then| Rule {
+        when: text(when),
+        then,
+    };
+    let gate = Gate {
+        rules: vec![
+            rule("args.n < 10", Ruling::Allow),
+            rule("args.n < 100", Ruling::Interrupt),
+            rule("args.n > 999", Ruling::Deny),
+        ],
+        otherwise: Ruling::Interrupt,
+        terms: asking_terms(),
     };
     Definition {
         format: FORMAT,
@@ -804,17 +1109,22 @@ fn definition() -> Definition {
                     hooks: both_hooks(),
                 },
             ),
+            order,
+            give,
         ],
         policy: Policy {
             interrupt_on: BTreeMap::from([
-                (text("pay"), gate(Some(text("look closely")))),
-                (text("look"), Gate::Open),
-                (text("*"), gate(None)),
+                (text("pay"), gate),
+                (text("look"), Gate::open()),
+                (text("*"), Gate::ask(Allowed::standard())),
             ]),
-            default: DefaultRule::Deny,
+            default: Ruling::Deny,
         },
         interrupt_mode: InterruptMode::Batched,
         limits: Limits::default(),
+        breakpoints: Breakpoints::default(),
+        subagents: vec![],
+        strict: false,
     }
 }
 
@@ -822,10 +1132,21 @@ fn definition() -> Definition {
 fn a_definition_is_stored_as_in_version_1() {
     let mut small = definition();
     small.system_prompt = None;
-    small.policy.default = DefaultRule::Allow;
+    small.policy.default = Ruling::Allow;
     let mut asking = small.clone();
-    asking.policy.default = DefaultRule::Interrupt;
-    check("definitions.json", &vec![definition(), small, asking]);
+    asking.policy.default = Ruling::Interrupt;
+    let mut leading = small.clone();
+    leading.interrupt_mode = InterruptMode::PerCall;
+    leading.breakpoints = breakpoints();
+    leading.strict = true;
+    leading.subagents = vec![Subagent {
+        description: text("finds things"),
+        definition: small.clone(),
+    }];
+    check(
+        "definitions.json",
+        &vec![definition(), small, asking, leading],
+    );
     let text = stored("definition.json", &definition());
     let payload = Payload::json(text.into_bytes());
     assert_eq!(decode_definition(&payload).unwrap(), definition());
@@ -834,7 +1155,7 @@ fn a_definition_is_stored_as_in_version_1() {
 #[test]
 fn digests_keys_ids_and_the_chain_are_computed_as_in_version_1() {
     let mut life = Thread::asked(vec![held("c1", r#"{"to":"ä","n":1.50}"#)]);
-    life.answer(vec![Decision::Approve]).unwrap();
+    life.answer(vec![Decision::APPROVE]).unwrap();
     let action = life.action("c1").clone();
     let key = action.idempotency_key(life.state.thread);
     life.run(action.id, done("paid"));
@@ -864,9 +1185,15 @@ fn digests_keys_ids_and_the_chain_are_computed_as_in_version_1() {
         Index::Run,
         Index::Session,
         Index::Workflow,
+        Index::Grant,
     ];
     let derived = json!({
         "thread_of_acme_teller_s1": ThreadId::of_session("acme", "teller", "s1"),
+        "thread_of_acme_flow_node": ThreadId::of_node("acme", "flow", "node"),
+        "thread_of_grant": ThreadId::of_grant("acme", grant_id()),
+        "grant_of_approval": GrantId::of_approval(int(1), act(2)),
+        "step_book": act(1).step("book"),
+        "question_digest": long_prompt().digest(),
         "params_hash": action.params_hash,
         "idempotency_key": key,
         "definition_digest": Digest::of(canonical.as_bytes()),

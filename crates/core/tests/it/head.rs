@@ -1,8 +1,11 @@
 //! The head stays small, whatever lies behind it.
 
-use holdpoint_core::{Effect, Limits, Span, Verdict};
+use holdpoint_core::{
+    Answer, Decision, Effect, FramePath, Grant, GrantTerms, Limits, Matches, Scope, Span, Verdict,
+    Work,
+};
 
-use crate::thread::{Thread, call, done, held, plain, reject, tool};
+use crate::thread::{Thread, call, done, held, path, plain, reject, stepped, task, tool};
 
 /// What DESIGN section 3 allows a head without open actions.
 const MOST: usize = 16 * 1024;
@@ -98,4 +101,82 @@ fn a_long_error_from_outside_is_clipped_before_it_reaches_the_head() {
         holdpoint_core::Outcome::Unknown { reason: error },
     );
     assert!(thread.head.bytes.len() <= MOST);
+}
+
+/// How large the head is beside its open actions.
+fn beside_actions(thread: &Thread) -> usize {
+    let actions = serde_json::to_vec(&thread.state.actions).unwrap();
+    thread.head.bytes.len() - actions.len()
+}
+
+fn granting() -> Decision {
+    let grant = GrantTerms {
+        scope: Scope::Thread,
+        matches: Matches::Args,
+        expires_in: Some(Span::from_secs(1_000_000)),
+        uses: Some(1_000),
+    };
+    Decision::Approve { grant: Some(grant) }
+}
+
+#[test]
+fn a_head_full_of_grants_frames_and_rejections_is_not_too_large() {
+    let mut thread = Thread::new();
+    thread.start_run(generous());
+    thread.think();
+    let pay = |n: usize| held(&format!("c{n}"), &format!(r#"{{"to":{n}}}"#));
+    thread.reply("", (0..Grant::MAX).map(pay).collect());
+    let interrupt = thread.pending().id;
+    thread
+        .answer_to(interrupt, Answer::All(granting()))
+        .unwrap();
+    assert_eq!(thread.state.grants.len(), Grant::MAX);
+    thread.wait(1);
+    for n in 0..Grant::MAX {
+        let action = thread.action(&format!("c{n}")).id;
+        thread.run(action, done("paid"));
+    }
+    let tasks = (0..20).map(|n| task(&format!("t{n}"), "researcher"));
+    thread.turn_in(&FramePath::root(), tasks.collect());
+    let mut frames = 0;
+    while let Some(Work::Start { action, .. }) = thread
+        .work()
+        .iter()
+        .find(|work| matches!(work, Work::Start { .. }))
+    {
+        thread.start(*action);
+        frames += 1;
+    }
+    for n in 0..64 {
+        let frame = path(&format!("researcher#{}", n % frames + 1));
+        thread.think_in(&frame);
+        let calls = vec![held("s1", &format!(r#"{{"step":{n}}}"#))];
+        let mode = holdpoint_core::InterruptMode::Batched;
+        thread.reply_in(&frame, mode, "", calls);
+        thread.answer(vec![reject("no")]).unwrap();
+        let size = beside_actions(&thread);
+        assert!(size <= MOST, "{size} bytes");
+    }
+    let active = thread.state.active().unwrap();
+    let remembered = active.frames.values().map(|frame| frame.rejected.len());
+    assert_eq!(remembered.sum::<usize>(), 32);
+}
+
+#[test]
+fn a_stepped_tool_with_many_finished_steps_and_answers_leaves_nothing_of_them_in_the_head() {
+    let mut thread = Thread::new();
+    thread.start_run(generous());
+    thread.think();
+    thread.reply("", vec![stepped("c1", plain())]);
+    let action = thread.action("c1").id;
+    thread.start(action);
+    let result = "x".repeat(20_000);
+    let mut sizes = Vec::new();
+    for step in 0..100 {
+        let step = thread.step(action, &format!("step {step}"), Effect::Write);
+        thread.end(step, 1, done(&result));
+        sizes.push(thread.head.bytes.len());
+    }
+    assert!(sizes[99] <= sizes[0] + 16, "{sizes:?}");
+    assert_eq!(thread.memo(action).steps().len(), 100);
 }

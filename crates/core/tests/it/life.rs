@@ -1,9 +1,17 @@
 //! Whole lives of runs, told as sentences.
 
 mod answers;
+mod breakpoints;
 mod drift;
+mod frames;
+mod grants;
 mod late;
 mod limits;
+mod outside;
+mod pause;
+mod per_call;
 mod recovery;
+mod steps;
 mod stopping;
+mod timers;
 mod turns;

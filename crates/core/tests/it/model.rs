@@ -9,16 +9,19 @@ mod auditor;
 mod moves;
 mod promises;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use holdpoint_core::{
-    ActionId, ActionStatus, Answer, Batch, Command, Damaged, Decision, DecisionKind, Digest, Event,
-    FramePath, InterruptId, JudgedCall, Limits, Lookup, ModelTrouble, Principal, PrincipalKind,
-    RestatedCall, Span, State, Timestamp, ToolNow, Usage, Verdict, Work, decode_records, next,
+    ActionId, ActionStatus, Answer, Batch, Command, Damaged, Decision, DecisionKind, Digest,
+    Effect, Event, FramePath, InterruptId, InterruptKind, InterruptMode, JudgedCall, Limits,
+    Lookup, ModelTrouble, OnTimeout, Principal, PrincipalKind, Reply, RestatedCall, Role, Span,
+    State, Suspension, Timestamp, ToolKind, ToolNow, Usage, Verdict, Work, decode_records, next,
 };
-use proptest::prelude::*;
+use proptest::{prelude::*, strategy::ValueTree, test_runner::TestRunner};
 
-use crate::thread::{TENANT, Thread, ask, driver, gated, gone, proof_of, restated, user};
+use crate::thread::{
+    TENANT, Thread, ask, driver, gated, gone, params, prompt, proof_of, restated, user,
+};
 
 use self::{
     auditor::Auditor,
@@ -65,6 +68,11 @@ impl Life {
             match &entry.event {
                 Event::ActionStarted {
                     action, attempt, ..
+                }
+                | Event::StepStarted {
+                    step: action,
+                    attempt,
+                    ..
                 } => self.attempts.push((*action, *attempt)),
                 Event::InterruptRaised(interrupt) => self.interrupts.push(interrupt.id),
                 _ => {}
@@ -87,7 +95,26 @@ impl Life {
     fn make(&mut self, a_move: &Move) {
         let state = self.batch.state().clone();
         let (by, command) = match a_move {
-            Move::Tick(seconds) => return self.thread.wait(*seconds),
+            Move::Clock(seconds) => return self.thread.wait(*seconds),
+            Move::Tick(when_due) => {
+                let due_at = state.due_at().filter(|_| *when_due);
+                self.thread.now = self.thread.now.max(due_at.unwrap_or_default());
+                (driver(), Command::Tick)
+            }
+            Move::Pause => (user("ann"), Command::Pause),
+            Move::Continue => (user("ann"), Command::Continue),
+            Move::Revoke(which) => {
+                let grants: Vec<_> = state.grants.keys().copied().collect();
+                let Some(grant) = pick(&grants, *which) else {
+                    return;
+                };
+                let command = Command::RevokeGrant {
+                    thread: state.thread,
+                    given: None,
+                    grant,
+                };
+                (user("bob"), command)
+            }
             Move::StartRun(how) => {
                 let limits = match how % 6 {
                     0 => Limits {
@@ -104,13 +131,32 @@ impl Life {
                     },
                     _ => Limits::default(),
                 };
-                (user("ann"), Thread::start_command(limits))
+                let mut start = Thread::start_command(limits);
+                if let Command::StartRun { breakpoints, .. } = &mut start {
+                    let node = |nth: u8, name: &str| (how >> nth == 1).then(|| name.to_owned());
+                    breakpoints.before = node(7, "model").into_iter().collect();
+                    breakpoints.before.extend(node(5, "write"));
+                    breakpoints.after = node(6, "task").into_iter().collect();
+                    breakpoints.after.extend(node(4, "model"));
+                    breakpoints.after.extend(node(3, "order"));
+                }
+                (user("ann"), start)
             }
             Move::Cancel => (user("ann"), Command::Cancel),
-            Move::Work(which, reply, how) => match pick(&next(&state), *which) {
-                Some(work) => (driver(), self.drive(&state, &work, some_calls(reply), *how)),
-                None => return,
-            },
+            Move::Work(which, reply, how) => {
+                // What a stepped tool has behind it is known once it is stored.
+                self.commit();
+                let state = self.thread.state.clone();
+                let Some(work) = pick(&next(&state), *which) else {
+                    return;
+                };
+                let depth = match &work {
+                    Work::AwaitModel { frame, .. } => frame.depth(),
+                    _ => 0,
+                };
+                let calls = self.thread.with_ids(some_calls(reply, depth));
+                (driver(), self.drive(&state, &work, calls, *how))
+            }
             Move::Report(which, how) => {
                 self.commit();
                 let Some((action, attempt)) = pick(&self.attempts, *which) else {
@@ -147,19 +193,12 @@ impl Life {
     }
 
     fn drive(&self, state: &State, work: &Work, calls: Vec<JudgedCall>, how: u8) -> Command {
-        let root = FramePath::root;
-        match *work {
-            Work::CallModel { .. } => Command::StartModel {
-                frame: root(),
-                epoch: 1,
-            },
-            Work::AwaitModel { attempt, .. } => match how % 8 {
-                0 => Command::ModelLost {
-                    frame: root(),
-                    attempt,
-                },
+        match work.clone() {
+            Work::CallModel { frame, .. } => Command::StartModel { frame, epoch: 1 },
+            Work::AwaitModel { frame, attempt } => match how % 8 {
+                0 => Command::ModelLost { frame, attempt },
                 1 => Command::ModelFailed {
-                    frame: root(),
+                    frame,
                     attempt,
                     trouble: ModelTrouble::RateLimited {
                         error: "503".to_owned(),
@@ -167,17 +206,22 @@ impl Life {
                     },
                 },
                 2 => Command::ModelFailed {
-                    frame: root(),
+                    frame,
                     attempt,
                     trouble: ModelTrouble::Rejected {
                         error: "401".to_owned(),
                     },
                 },
                 _ => Command::ModelReplied {
-                    frame: root(),
+                    frame,
                     attempt,
                     text: "hm".to_owned(),
                     calls,
+                    mode: if how.is_multiple_of(2) {
+                        InterruptMode::PerCall
+                    } else {
+                        InterruptMode::Batched
+                    },
                     usage: Usage::default(),
                 },
             },
@@ -189,6 +233,9 @@ impl Life {
             Work::Settle {
                 action, attempt, ..
             } if how.is_multiple_of(4) => Command::ActionOrphaned { action, attempt },
+            Work::Settle {
+                action, attempt, ..
+            } if is_stepped(state, action) && how >= 40 => self.stepped(action, attempt, how / 4),
             Work::Settle {
                 action, attempt, ..
             } => Command::ActionEnded {
@@ -204,7 +251,80 @@ impl Life {
         }
     }
 
+    /// What the code of a stepped tool does next, knowing what it has behind it.
+    fn stepped(&self, action: ActionId, attempt: u32, how: u8) -> Command {
+        let memo = self.thread.memo(action);
+        let which = usize::from(how / 8) % 3;
+        let (name, effect) = [
+            ("look", Effect::Read),
+            ("book", Effect::Idempotent),
+            ("pay", Effect::Write),
+        ][which];
+        let arguments = params(r#"{"s":1}"#);
+        let end = Command::ActionEnded {
+            action,
+            attempt,
+            outcome: some_outcome(how),
+            past: None,
+        };
+        let suspend = |name: &str, on| Command::Suspend {
+            action,
+            attempt,
+            name: name.to_owned(),
+            on,
+        };
+        match how % 8 {
+            0..=3 => match memo.step(name, effect, &arguments).unwrap() {
+                Some(_) => end,
+                None => Command::BeginStep {
+                    action,
+                    attempt,
+                    name: name.to_owned(),
+                    effect,
+                    params: arguments,
+                    epoch: 1,
+                },
+            },
+            4 | 5 => {
+                let name = ["go", "where"][which % 2];
+                match memo.answer(name, &prompt(name)).unwrap() {
+                    Some(_) => end,
+                    None => suspend(
+                        name,
+                        Suspension::Question {
+                            kind: [InterruptKind::Approval, InterruptKind::Input][which % 2],
+                            prompt: Box::new(prompt(name)),
+                            expiry: [
+                                None,
+                                Some((Span::from_secs(60), OnTimeout::Reject)),
+                                Some((Span::from_secs(60), OnTimeout::Expire)),
+                            ][which],
+                        },
+                    ),
+                }
+            }
+            6 => match memo.sleep("nap").unwrap() {
+                Some(_) => end,
+                None => {
+                    let time = Span::from_secs(60);
+                    suspend("nap", Suspension::Sleep { time })
+                }
+            },
+            _ => Command::Yield { action, attempt },
+        }
+    }
+
     fn answer(&self, state: &State, which: u8, decisions: &[u8], form: u8) -> Option<Command> {
+        let reply = self.reply(state, which, decisions, form)?;
+        let mut answers = vec![reply];
+        // Now and then several at once, perhaps one of them twice.
+        if form >= 180 {
+            answers.extend(self.reply(state, which.wrapping_add(1), decisions, form / 2));
+        }
+        Some(Command::Answer { answers })
+    }
+
+    fn reply(&self, state: &State, which: u8, decisions: &[u8], form: u8) -> Option<Reply> {
         let pending: Vec<InterruptId> = state.interrupts.keys().copied().collect();
         let interrupt = if which < 230 {
             pick(&pending, which)?
@@ -234,7 +354,7 @@ impl Life {
         let answer = match form % 8 {
             0 => Answer::All(
                 said.first()
-                    .map_or(Decision::Approve, |(_, decision)| decision.clone()),
+                    .map_or(Decision::APPROVE, |(_, decision)| decision.clone()),
             ),
             1 => Answer::ByPosition(
                 said.iter()
@@ -245,7 +365,7 @@ impl Life {
             2..=4 => Answer::ById(said.iter().rev().cloned().collect()),
             _ => Answer::ByPosition(by_position()),
         };
-        Some(Command::Answer {
+        Some(Reply {
             interrupt,
             answer,
             misfits: vec![],
@@ -258,7 +378,14 @@ impl Life {
         let known: Vec<ActionId> = self.auditor.actions.keys().copied().collect();
         let action = pick(&known, which)?;
         let attempt = u32::from(how % 4);
-        Some(match how % 7 {
+        Some(match how % 9 {
+            7 => Command::Suspend {
+                action,
+                attempt,
+                name: format!("stray {which}"),
+                on: crate::thread::question("stray"),
+            },
+            8 => Command::Yield { action, attempt },
             0 => Command::ActionOrphaned { action, attempt },
             1 => Command::LookedUp {
                 action,
@@ -296,7 +423,16 @@ impl Life {
             self.commit();
             check_stored(&self.thread, &mut self.folded);
             let state = self.thread.state.clone();
-            if let Some(interrupt) = state.interrupts.values().next() {
+            if state.due_at().is_some_and(|at| at <= self.thread.now) {
+                assert!(self.tell(driver(), Command::Tick));
+                self.commit();
+                assert_ne!(self.thread.state, state, "what was due is still due");
+            } else if state
+                .active()
+                .is_some_and(|it| it.paused && it.stop.is_none())
+            {
+                assert!(self.tell(user("ann"), Command::Continue));
+            } else if let Some(interrupt) = state.interrupts.values().next() {
                 let decisions = interrupt.asks.iter().map(|ask| {
                     let kinds = ask.allowed.as_slice();
                     let last = kinds
@@ -307,9 +443,11 @@ impl Life {
                 });
                 let answer = Answer::ByPosition(decisions.collect());
                 let command = Command::Answer {
-                    interrupt: interrupt.id,
-                    answer,
-                    misfits: vec![],
+                    answers: vec![Reply {
+                        interrupt: interrupt.id,
+                        answer,
+                        misfits: vec![],
+                    }],
                 };
                 assert!(
                     self.tell(user("bob"), command),
@@ -324,6 +462,8 @@ impl Life {
                     self.tell(driver(), command.clone()),
                     "{command:?} was refused"
                 );
+            } else if let Some(due_at) = state.due_at() {
+                self.thread.now = self.thread.now.max(due_at);
             } else {
                 assert_eq!(state.actions, BTreeMap::new(), "left open for ever");
                 assert!(state.active().is_none());
@@ -332,6 +472,11 @@ impl Life {
         }
         panic!("it never ends: {:#?}", self.thread.state);
     }
+}
+
+fn is_stepped(state: &State, action: ActionId) -> bool {
+    let action = state.actions.get(&action);
+    action.is_some_and(|it| (it.role, it.tool.kind) == (Role::Call, ToolKind::Stepped))
 }
 
 /// When a driver would do this work.
@@ -410,6 +555,20 @@ fn live(moves: &[(Move, bool)]) -> Life {
     }
     life.commit();
     life
+}
+
+/// What never happens in a random life says nothing about its promises.
+#[test]
+fn random_lives_meet_every_kind_of_event_of_an_agents_thread() {
+    let mut runner = TestRunner::deterministic();
+    let mut met = BTreeSet::new();
+    for _ in 0..200 {
+        let moves = moves().new_tree(&mut runner).unwrap().current();
+        let entries = live(&moves).thread.entries;
+        met.extend(entries.iter().map(|entry| entry.event.name()));
+    }
+    // All but those that only the thread of a grant has.
+    assert_eq!(met.len(), 28, "{met:?}");
 }
 
 proptest! {

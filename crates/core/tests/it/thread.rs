@@ -3,12 +3,13 @@
 use std::collections::BTreeSet;
 
 use holdpoint_core::{
-    Action, ActionId, ActionStatus, Allowed, Answer, Ask, Batch, Command, Context, Decision,
-    DecisionKind, Digest, EditedAction, Effect, Entry, Event, FramePath, Hooks, IndexChange,
-    IndexRow, Interrupt, InterruptId, Judged, JudgedCall, Limits, Lookup, Message, Outcome, Params,
-    Payload, Principal, PrincipalKind, Proof, Record, Refusal, RestatedCall, Seed, Span, State,
-    ThreadId, Timestamp, ToolCall, ToolFacts, ToolNow, Transcript, Usage, Verdict, Work, next,
-    past_action,
+    Action, ActionId, ActionStatus, Allowed, Answer, Ask, Batch, Breakpoints, Command, Context,
+    Decision, DecisionKind, Digest, EditedAction, Effect, Entry, Event, FramePath, Hooks,
+    IndexChange, IndexRow, Interrupt, InterruptId, InterruptKind, InterruptMode, Judged,
+    JudgedCall, Limits, Lookup, Memo, Memos, Message, OnTimeout, Outcome, Params, Payload,
+    Principal, PrincipalKind, Prompt, Proof, Record, Refusal, Reply, RestatedCall, Role, Seed,
+    Span, State, Suspension, Terms, ThreadId, Timestamp, ToolCall, ToolFacts, ToolKind, ToolNow,
+    Transcript, Usage, Verdict, Work, next, past_action,
 };
 
 pub(crate) const TENANT: &str = "acme";
@@ -72,14 +73,12 @@ pub(crate) fn tool(name: &str, version: &str, effect: Effect, hooks: Hooks) -> T
         timeout: Span::from_secs(TIMEOUT),
         settle: Span::from_secs(SETTLE),
         hooks,
+        kind: ToolKind::Plain,
     }
 }
 
 pub(crate) fn ask(kinds: &[DecisionKind]) -> Verdict {
-    Verdict::Ask {
-        allowed: Allowed::new(kinds.to_vec()).unwrap(),
-        description: None,
-    }
+    Verdict::Ask(Terms::new(Allowed::new(kinds.to_vec()).unwrap()))
 }
 
 /// What `interrupt_on: true` means, and respond.
@@ -87,9 +86,19 @@ pub(crate) fn gated() -> Verdict {
     ask(&DecisionKind::CONFIGURABLE)
 }
 
-/// A call of `name` with the call id `id`, judged.
+/// As `gated`, with a question that stays open for so many seconds.
+pub(crate) fn gated_for(seconds: u64, on_timeout: OnTimeout) -> Verdict {
+    Verdict::Ask(Terms {
+        timeout: Some(Span::from_secs(seconds)),
+        on_timeout,
+        ..Terms::new(Allowed::new(DecisionKind::CONFIGURABLE.to_vec()).unwrap())
+    })
+}
+
+/// A call with the call id `id`, judged. It gets its action id from the thread that it is told to.
 pub(crate) fn call(id: &str, tool: ToolFacts, arguments: &str, verdict: Verdict) -> JudgedCall {
     JudgedCall {
+        id: ActionId::from_bytes([0; 16]),
         call: ToolCall {
             id: id.to_owned(),
             name: tool.name.clone(),
@@ -100,6 +109,8 @@ pub(crate) fn call(id: &str, tool: ToolFacts, arguments: &str, verdict: Verdict)
             schema: Digest::of(b"schema"),
             tool,
             verdict,
+            rule: None,
+            reserved: None,
         }),
     }
 }
@@ -122,6 +133,54 @@ pub(crate) fn held(id: &str, arguments: &str) -> JudgedCall {
         arguments,
         gated(),
     )
+}
+
+/// The stepped tool `order`, ungated. What its definition says of its effect does not matter: its steps have their own.
+pub(crate) fn stepped(id: &str, hooks: Hooks) -> JudgedCall {
+    call(id, stepped_tool(hooks), r#"{"n":1}"#, Verdict::Allow)
+}
+
+pub(crate) fn stepped_tool(hooks: Hooks) -> ToolFacts {
+    ToolFacts {
+        kind: ToolKind::Stepped,
+        ..tool("order", "1", Effect::Write, hooks)
+    }
+}
+
+/// A task for a subagent.
+pub(crate) fn task(id: &str, subagent: &str) -> JudgedCall {
+    let tool = ToolFacts {
+        kind: ToolKind::Task,
+        ..tool("task", "1", Effect::Read, plain())
+    };
+    let arguments = format!(r#"{{"description":"do {id}","subagent_type":"{subagent}"}}"#);
+    call(id, tool, &arguments, Verdict::Allow)
+}
+
+pub(crate) fn path(text: &str) -> FramePath {
+    serde_json::from_value(text.into()).unwrap()
+}
+
+/// A question that a tool or a program outside asks.
+pub(crate) fn prompt(title: &str) -> Prompt {
+    Prompt {
+        title: title.to_owned(),
+        ..Prompt::default()
+    }
+}
+
+pub(crate) fn question(title: &str) -> Suspension {
+    Suspension::Question {
+        kind: InterruptKind::Approval,
+        prompt: Box::new(prompt(title)),
+        expiry: None,
+    }
+}
+
+pub(crate) fn say(value: &str) -> Decision {
+    Decision::Answer {
+        value: value.into(),
+    }
 }
 
 pub(crate) fn reject(message: &str) -> Decision {
@@ -178,6 +237,7 @@ pub(crate) struct Thread {
     pub(crate) head: Payload,
     pub(crate) rows: BTreeSet<IndexRow>,
     pub(crate) transcript: Transcript,
+    pub(crate) memos: Memos,
     pub(crate) now: Timestamp,
     commands: u64,
 }
@@ -191,6 +251,7 @@ impl Thread {
             head: Payload::json(serde_json::to_vec(&State::default()).unwrap()),
             rows: BTreeSet::new(),
             transcript: Transcript::default(),
+            memos: Memos::default(),
             now: Timestamp::from_micros(BEGIN),
             commands: 0,
         }
@@ -251,6 +312,7 @@ impl Thread {
         }
         for entry in &sealed.entries {
             self.transcript.apply(&entry.event);
+            self.memos.apply(&entry.event);
         }
         let events = sealed
             .entries
@@ -285,7 +347,23 @@ impl Thread {
             definition: Digest::of(b"definition"),
             input: "go".to_owned(),
             limits,
+            breakpoints: Breakpoints::default(),
         }
+    }
+
+    /// A thread with a run that stops before and after these nodes.
+    pub(crate) fn with_breakpoints(nodes_before: &[&str], nodes_after: &[&str]) -> Self {
+        let mut thread = Self::new();
+        let names = |nodes: &[&str]| nodes.iter().map(|node| (*node).to_owned()).collect();
+        let mut start = Self::start_command(Limits::default());
+        if let Command::StartRun { breakpoints, .. } = &mut start {
+            *breakpoints = Breakpoints {
+                before: names(nodes_before),
+                after: names(nodes_after),
+            };
+        }
+        thread.tell(user("ann"), start).unwrap();
+        thread
     }
 
     pub(crate) fn start_run(&mut self, limits: Limits) {
@@ -293,21 +371,128 @@ impl Thread {
     }
 
     pub(crate) fn think(&mut self) -> Vec<Event> {
+        self.think_in(&FramePath::root())
+    }
+
+    pub(crate) fn think_in(&mut self, frame: &FramePath) -> Vec<Event> {
         self.drive(Command::StartModel {
-            frame: FramePath::root(),
+            frame: frame.clone(),
             epoch: 1,
         })
     }
 
     pub(crate) fn reply(&mut self, text: &str, calls: Vec<JudgedCall>) -> Vec<Event> {
-        let attempt = thinking(&self.state).unwrap();
+        self.reply_in(&FramePath::root(), InterruptMode::Batched, text, calls)
+    }
+
+    /// The model of a frame, which was just called, says this.
+    pub(crate) fn reply_in(
+        &mut self,
+        frame: &FramePath,
+        mode: InterruptMode,
+        text: &str,
+        calls: Vec<JudgedCall>,
+    ) -> Vec<Event> {
+        let attempt = thinking(&self.state, frame).unwrap();
+        let calls = self.with_ids(calls);
         self.drive(Command::ModelReplied {
-            frame: FramePath::root(),
+            frame: frame.clone(),
             attempt,
             text: text.to_owned(),
             calls,
+            mode,
             usage: Usage::default(),
         })
+    }
+
+    /// The next turn of a frame: its model is called and wants these calls.
+    pub(crate) fn turn_in(&mut self, frame: &FramePath, calls: Vec<JudgedCall>) -> Vec<Event> {
+        self.think_in(frame);
+        self.reply_in(frame, InterruptMode::Batched, "", calls)
+    }
+
+    /// The model of a frame is called and says its last word.
+    pub(crate) fn last_word(&mut self, frame: &FramePath, text: &str) -> Vec<Event> {
+        self.think_in(frame);
+        self.reply_in(frame, InterruptMode::Batched, text, vec![])
+    }
+
+    /// Draws the ids of these calls.
+    pub(crate) fn with_ids(&mut self, mut calls: Vec<JudgedCall>) -> Vec<JudgedCall> {
+        let mut seed = self.context(driver()).seed;
+        for call in &mut calls {
+            call.id = seed.action_id();
+        }
+        calls
+    }
+
+    /// What a stepped tool has behind it when it is entered.
+    pub(crate) fn memo(&self, action: ActionId) -> Memo {
+        self.memos.of(action)
+    }
+
+    pub(crate) fn attempt(&self, action: ActionId) -> u32 {
+        self.state.actions[&action].attempts
+    }
+
+    /// A stepped tool takes a step in the attempt that is in flight, as soon as it may. Returns the step.
+    pub(crate) fn step(&mut self, action: ActionId, name: &str, effect: Effect) -> ActionId {
+        let before = self.state.actions.get(&action.step(name));
+        if let Some(ActionStatus::Ready {
+            not_before: Some(at),
+            ..
+        }) = before.map(|step| &step.status)
+        {
+            self.now = self.now.max(*at);
+        }
+        let command = self.step_command(action, name, effect, r#"{"s":1}"#);
+        self.drive(command);
+        action.step(name)
+    }
+
+    pub(crate) fn step_command(
+        &self,
+        action: ActionId,
+        name: &str,
+        effect: Effect,
+        arguments: &str,
+    ) -> Command {
+        Command::BeginStep {
+            action,
+            attempt: self.attempt(action),
+            name: name.to_owned(),
+            effect,
+            params: params(arguments),
+            epoch: 1,
+        }
+    }
+
+    pub(crate) fn suspend(
+        &mut self,
+        action: ActionId,
+        name: &str,
+        on: Suspension,
+    ) -> Result<Vec<Event>, Refusal> {
+        let attempt = self.attempt(action);
+        self.tell(
+            driver(),
+            Command::Suspend {
+                action,
+                attempt,
+                name: name.to_owned(),
+                on,
+            },
+        )
+    }
+
+    pub(crate) fn sleep(&mut self, action: ActionId, name: &str, seconds: u64) -> Vec<Event> {
+        let time = Span::from_secs(seconds);
+        self.suspend(action, name, Suspension::Sleep { time })
+            .unwrap()
+    }
+
+    pub(crate) fn tick(&mut self) -> Vec<Event> {
+        self.drive(Command::Tick)
     }
 
     /// The open call (not a compensation) with this call id.
@@ -326,7 +511,7 @@ impl Thread {
             .state
             .actions
             .values()
-            .filter(|action| action.parent.is_some());
+            .filter(|action| action.role == Role::Compensation);
         found.next().unwrap()
     }
 
@@ -415,11 +600,34 @@ impl Thread {
         self.tell(
             user("bob"),
             Command::Answer {
-                interrupt,
-                answer,
-                misfits: vec![],
+                answers: vec![Reply {
+                    interrupt,
+                    answer,
+                    misfits: vec![],
+                }],
             },
         )
+    }
+
+    /// Several answers at once.
+    pub(crate) fn answer_all(
+        &mut self,
+        answers: Vec<(InterruptId, Decision)>,
+    ) -> Result<Vec<Event>, Refusal> {
+        let replies = answers.into_iter().map(|(interrupt, decision)| Reply {
+            interrupt,
+            answer: Answer::ByPosition(vec![decision]),
+            misfits: vec![],
+        });
+        let answers = replies.collect();
+        self.tell(user("bob"), Command::Answer { answers })
+    }
+
+    /// The pending interrupt that asks about this action.
+    pub(crate) fn asked_about(&self, action: ActionId) -> InterruptId {
+        let mut pending = self.state.interrupts.values();
+        let found = pending.find(|it| it.asks.iter().any(|ask| ask.action_id == action));
+        found.unwrap().id
     }
 
     pub(crate) fn cancel(&mut self) -> Vec<Event> {
@@ -452,6 +660,10 @@ impl Thread {
 
     /// The tool messages of the transcript: call id, text.
     pub(crate) fn told(&self) -> Vec<(String, String)> {
+        self.told_in(&FramePath::root())
+    }
+
+    pub(crate) fn told_in(&self, frame: &FramePath) -> Vec<(String, String)> {
         let tool = |message: Message| match message {
             Message::Tool {
                 tool_call_id,
@@ -460,22 +672,26 @@ impl Thread {
             } => Some((tool_call_id, content)),
             Message::User { .. } | Message::Assistant { .. } | _ => None,
         };
-        self.transcript
-            .messages()
-            .into_iter()
-            .filter_map(tool)
-            .collect()
+        let messages = self.transcript.frame(frame).unwrap().messages();
+        messages.into_iter().filter_map(tool).collect()
     }
 }
 
-/// The attempt that the root frame's model is busy with.
-pub(crate) fn thinking(state: &State) -> Option<u32> {
+/// The attempt that a frame's model is busy with.
+pub(crate) fn thinking(state: &State, of: &FramePath) -> Option<u32> {
     next(state).into_iter().find_map(|work| match work {
-        Work::AwaitModel { attempt, .. } => Some(attempt),
-        Work::CallModel { .. } | Work::Start { .. } | Work::Settle { .. } | Work::LookUp { .. } => {
-            None
-        }
+        Work::AwaitModel { frame, attempt } if frame == *of => Some(attempt),
+        Work::AwaitModel { .. }
+        | Work::CallModel { .. }
+        | Work::Start { .. }
+        | Work::Settle { .. }
+        | Work::LookUp { .. } => None,
     })
+}
+
+/// The names of events.
+pub(crate) fn names(events: &[Event]) -> Vec<&'static str> {
+    events.iter().map(Event::name).collect()
 }
 
 /// What a driver finds when it looks at an action again before the call.
@@ -483,6 +699,7 @@ pub(crate) fn proof_of(action: &Action) -> Proof {
     Proof {
         tool_version: action.tool.version.clone(),
         params_hash: action.params.hash(&action.tool.name, &action.tool.version),
+        granted: true,
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, path::PathBuf};
 
-use holdpoint_core::{Allowed, DecisionKind, Effect, Gate};
+use holdpoint_core::{Allowed, DecisionKind, Definition, Effect, Gate, Ruling, Terms, ToolSpec};
 use holdpoint_definition::load;
 
 fn example(name: &str) -> PathBuf {
@@ -25,28 +25,143 @@ fn every_shipped_example_loads_without_problems_and_warnings() {
         }
     }
     names.sort();
-    assert_eq!(names, ["file-manager", "refund"]);
+    assert_eq!(
+        names,
+        [
+            "code-executor",
+            "file-manager",
+            "refund",
+            "researcher",
+            "risk-tiers"
+        ]
+    );
+}
+
+/// Whatever a scenario lets the model of this agent call, the agent has.
+fn plays_by_its_tools(definition: &Definition) {
+    let mut tools = definition.tools.clone();
+    if !definition.subagents.is_empty() {
+        let task = Definition::TASK.to_owned();
+        tools.push(ToolSpec {
+            name: task,
+            ..tools[0].clone()
+        });
+    }
+    let unknown = holdpoint_models::check(&definition.model, &tools);
+    let unknown = unknown.unwrap_or_else(|error| panic!("{}: {error}", definition.name));
+    assert_eq!(unknown, [], "{}", definition.name);
+    for subagent in &definition.subagents {
+        plays_by_its_tools(&subagent.definition);
+    }
+}
+
+#[test]
+fn every_shipped_scenario_can_be_played() {
+    for name in [
+        "code-executor",
+        "file-manager",
+        "refund",
+        "researcher",
+        "risk-tiers",
+    ] {
+        plays_by_its_tools(&load(&example(name)).unwrap().definition);
+    }
+}
+
+fn two() -> Allowed {
+    Allowed::new(vec![DecisionKind::Approve, DecisionKind::Reject]).unwrap()
+}
+
+fn gates<const N: usize>(gates: [(&str, Gate); N]) -> BTreeMap<String, Gate> {
+    gates
+        .into_iter()
+        .map(|(name, gate)| (name.to_owned(), gate))
+        .collect()
+}
+
+#[test]
+fn the_code_executor_reviews_code_and_asks_about_packages() {
+    let definition = load(&example("code-executor")).unwrap().definition;
+    let description = Some("Install {{ args.name }} into the sandbox?".to_owned());
+    let expected = gates([
+        ("execute_code", Gate::ask(Allowed::standard())),
+        (
+            "install_package",
+            Gate {
+                terms: Terms {
+                    description,
+                    ..Terms::new(two())
+                },
+                ..Gate::ask(two())
+            },
+        ),
+        ("read_file", Gate::open()),
+    ]);
+    assert_eq!(definition.policy.interrupt_on, expected);
+}
+
+#[test]
+fn the_office_has_three_levels_of_risk_and_no_fourth() {
+    let policy = load(&example("risk-tiers")).unwrap().definition.policy;
+    let description = Some("{{ args.content | lines }} lines to {{ args.path }}".to_owned());
+    let high = || Gate::ask(Allowed::standard());
+    let expected = gates([
+        ("delete_file", high()),
+        ("execute_shell", high()),
+        ("send_email", high()),
+        ("modify_database", high()),
+        (
+            "write_file",
+            Gate {
+                terms: Terms {
+                    description,
+                    ..Terms::new(two())
+                },
+                ..Gate::ask(two())
+            },
+        ),
+        ("create_user", Gate::ask(two())),
+        ("read_file", Gate::open()),
+        ("search_web", Gate::open()),
+        ("calculate", Gate::open()),
+    ]);
+    assert_eq!(policy.interrupt_on, expected);
+    assert_eq!(policy.default, Ruling::Interrupt);
+}
+
+#[test]
+fn reading_is_open_to_the_researcher_and_gated_in_its_file_manager() {
+    let researcher = load(&example("researcher")).unwrap().definition;
+    assert_eq!(researcher.policy.interrupt_on["read_file"], Gate::open());
+    let manager = researcher.subagent("file-manager").unwrap();
+    assert_eq!(manager.description, "Manages the files of the workspace.");
+    let asked = || Gate::ask(Allowed::standard());
+    assert_eq!(
+        manager.definition.policy.interrupt_on,
+        gates([("delete_file", asked()), ("read_file", asked())])
+    );
+    // The searcher says nothing of gates, and has a tool of its own.
+    let searcher = &researcher.subagent("searcher").unwrap().definition;
+    assert_eq!(searcher.policy, researcher.policy);
+    assert!(searcher.tool("search_web").is_some() && searcher.tool("delete_file").is_none());
 }
 
 #[test]
 fn the_file_manager_is_gated_by_risk() {
     let definition = load(&example("file-manager")).unwrap().definition;
-    let two = Allowed::new(vec![DecisionKind::Approve, DecisionKind::Reject]).unwrap();
+    let two = two();
     let description = Some("助手想写入一个文件,请确认。".to_owned());
     let expected = BTreeMap::from([
-        (
-            "delete_file".to_owned(),
-            Gate::Ask {
-                allowed: Allowed::standard(),
-                description: None,
-            },
-        ),
-        ("read_file".to_owned(), Gate::Open),
+        ("delete_file".to_owned(), Gate::ask(Allowed::standard())),
+        ("read_file".to_owned(), Gate::open()),
         (
             "write_file".to_owned(),
-            Gate::Ask {
-                allowed: two,
-                description,
+            Gate {
+                terms: Terms {
+                    description,
+                    ..Terms::new(two.clone())
+                },
+                ..Gate::ask(two)
             },
         ),
     ]);
@@ -66,9 +181,6 @@ fn the_refund_can_be_looked_up_and_undone() {
         (Effect::Write, true, true)
     );
     assert_eq!(definition.tool("get_order").unwrap().effect, Effect::Read);
-    let asked = Gate::Ask {
-        allowed: Allowed::standard(),
-        description: None,
-    };
+    let asked = Gate::ask(Allowed::standard());
     assert_eq!(definition.policy.interrupt_on["issue_refund"], asked);
 }

@@ -8,8 +8,8 @@ use std::{
 };
 
 use holdpoint_core::{
-    Allowed, DecisionKind, DefaultRule, Definition, Effect, FORMAT, Gate, InterruptMode, Limits,
-    Policy, Runner, Span, ToolSpec,
+    Allowed, Breakpoints, DecisionKind, Definition, Effect, FORMAT, Gate, InterruptMode, Limits,
+    OnTimeout, Policy, Ruling, Runner, Span, Terms, ToolKind, ToolSpec,
 };
 use holdpoint_definition::{load, load_for};
 use serde_json::json;
@@ -53,15 +53,23 @@ spec:
         properties: {amount: {type: number, minimum: 0.5, maximum: 0x10}}
         required: [amount]
       command: [bin/refund, ./data/book.txt, ../shared, --in, ., a/b]
+      stepped: true
       timeout: 250ms
       settle: 0s
       lookup: [python3, ./lookup.py]
       compensate: [/bin/sh, -c, "exit 1"]
       permissions: [refunds, money]
   interrupt_on:
-    refund.issue: {allowed_decisions: [reject, approve, respond], description: Money leaves.}
+    refund.issue:
+      allowed_decisions: [reject, approve, respond]
+      description: Money leaves.
+      always_ask: true
+      timeout: 15m
+      on_timeout: reject
     "*": {allowedDecisions: [approve]}
-  interrupt_mode: batched
+  interrupt_mode: per_call
+  breakpoints: {before: [refund.issue, model], after: [model]}
+  strict: true
   limits: {turns: 3, calls: 4, time: 5m}
 "#,
     )
@@ -97,6 +105,7 @@ spec:
                 lookup: Some(vec!["python3".to_owned(), format!("{base}/lookup.py")]),
                 compensate: Some(words(&["/bin/sh", "-c", "exit 1"])),
             },
+            kind: ToolKind::Stepped,
             timeout: Span::from_millis(250),
             settle: Span::ZERO,
             permissions: words(&["refunds", "money"]),
@@ -105,32 +114,42 @@ spec:
             interrupt_on: BTreeMap::from([
                 (
                     "refund.issue".to_owned(),
-                    Gate::Ask {
-                        allowed: Allowed::new(vec![
-                            DecisionKind::Reject,
-                            DecisionKind::Approve,
-                            DecisionKind::Respond,
-                        ])
-                        .unwrap(),
-                        description: Some("Money leaves.".to_owned()),
+                    Gate {
+                        rules: Vec::new(),
+                        otherwise: Ruling::Interrupt,
+                        terms: Terms {
+                            allowed: Allowed::new(vec![
+                                DecisionKind::Reject,
+                                DecisionKind::Approve,
+                                DecisionKind::Respond,
+                            ])
+                            .unwrap(),
+                            description: Some("Money leaves.".to_owned()),
+                            always_ask: true,
+                            timeout: Some(Span::from_secs(900)),
+                            on_timeout: OnTimeout::Reject,
+                        },
                     },
                 ),
                 (
                     "*".to_owned(),
-                    Gate::Ask {
-                        allowed: Allowed::new(vec![DecisionKind::Approve]).unwrap(),
-                        description: None,
-                    },
+                    Gate::ask(Allowed::new(vec![DecisionKind::Approve]).unwrap()),
                 ),
             ]),
-            default: DefaultRule::Allow,
+            default: Ruling::Allow,
         },
-        interrupt_mode: InterruptMode::Batched,
+        interrupt_mode: InterruptMode::PerCall,
         limits: Limits {
             turns: 3,
             calls: 4,
             time: Span::from_secs(300),
         },
+        breakpoints: Breakpoints {
+            before: ["model", "refund.issue"].map(str::to_owned).into(),
+            after: ["model"].map(str::to_owned).into(),
+        },
+        subagents: Vec::new(),
+        strict: true,
     };
     assert_eq!(loaded.definition, expected);
     assert_eq!(loaded.warnings, []);
@@ -151,11 +170,13 @@ fn what_is_unsaid_gets_its_default() {
         definition.policy,
         Policy {
             interrupt_on: BTreeMap::new(),
-            default: DefaultRule::Allow
+            default: Ruling::Allow
         }
     );
     assert_eq!(definition.interrupt_mode, InterruptMode::Batched);
     assert_eq!(definition.limits, Limits::default());
+    assert_eq!(definition.breakpoints, Breakpoints::default());
+    assert_eq!((definition.subagents.len(), definition.strict), (0, false));
 
     let tool = format!("{bare}  tools: [{{name: t, command: [t]}}]\n");
     let tool = &read(&tool, dir.path()).unwrap().definition.tools[0];
@@ -171,6 +192,7 @@ fn what_is_unsaid_gets_its_default() {
             lookup: None,
             compensate: None,
         },
+        kind: ToolKind::Plain,
         timeout: Span::from_secs(60),
         settle: Span::from_secs(5),
         permissions: Vec::new(),
@@ -187,14 +209,8 @@ fn the_gate_of_true_is_the_three_decisions_and_false_is_open() {
     );
     let policy = read(&text, dir.path()).unwrap().definition.policy;
     let expected = BTreeMap::from([
-        (
-            "delete_file".to_owned(),
-            Gate::Ask {
-                allowed: Allowed::standard(),
-                description: None,
-            },
-        ),
-        ("read_file".to_owned(), Gate::Open),
+        ("delete_file".to_owned(), Gate::ask(Allowed::standard())),
+        ("read_file".to_owned(), Gate::open()),
     ]);
     assert_eq!(policy.interrupt_on, expected);
 }
@@ -203,9 +219,9 @@ fn the_gate_of_true_is_the_three_decisions_and_false_is_open() {
 fn the_default_rules_are_read() {
     let dir = folder();
     for (word, rule) in [
-        ("allow", DefaultRule::Allow),
-        ("interrupt", DefaultRule::Interrupt),
-        ("deny", DefaultRule::Deny),
+        ("allow", Ruling::Allow),
+        ("interrupt", Ruling::Interrupt),
+        ("deny", Ruling::Deny),
     ] {
         let text = format!("{AGENT}  default: {word}\n");
         assert_eq!(
@@ -274,6 +290,23 @@ fn a_write_without_a_lookup_and_a_missing_program_are_warnings_and_strict_refuse
         loaded.strict().unwrap_err().to_string(),
         expected.join("\n")
     );
+}
+
+#[test]
+fn a_stepped_tool_that_may_write_and_has_no_lookup_is_a_warning() {
+    let dir = folder();
+    let told = |effect: &str| -> Vec<String> {
+        let stepped = format!("      stepped: true\n{effect}");
+        let loaded = read(&AGENT.replace("      lookup: [ls]\n", &stepped), dir.path()).unwrap();
+        let tool = loaded.definition.tool("delete_file").unwrap();
+        assert_eq!(tool.kind, ToolKind::Stepped);
+        loaded.warnings.iter().map(ToString::to_string).collect()
+    };
+    let expected = "agent.yaml:10:7: spec.tools[delete_file]: a stepped tool without a `lookup`: when a `write` step is cut off, a person has to find out what it did\n  help: add a `lookup`, or say `effect: idempotent` or `effect: read` if no step is a `write`";
+    assert_eq!(told(""), [expected]);
+    assert_eq!(told("      effect: write\n"), [expected]);
+    assert!(told("      effect: idempotent\n").is_empty());
+    assert!(told("      effect: read\n").is_empty());
 }
 
 #[test]

@@ -3,8 +3,10 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod examples;
+mod gates;
 mod good;
 mod problems;
+mod subagents;
 
 use std::path::Path;
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use holdpoint_core::{ActionId, Command, FramePath, Outcome, Transcript};
+use holdpoint_tools::SharedSteps;
 use tokio::{
     task::{AbortHandle, Id, JoinError},
     time::Instant,
@@ -62,9 +63,14 @@ impl Driver {
         frame: FramePath,
         attempt: u32,
     ) -> Result<Option<AbortHandle>, Error> {
-        let Some(definition) = self.thread.state.run.as_ref().map(|run| run.definition) else {
+        let state = &self.thread.state;
+        let frame_state = state.active().and_then(|active| active.frames.get(&frame));
+        let (Some(run), Some(definition)) = (&state.run, frame_state.map(|it| it.definition))
+        else {
             return Ok(None);
         };
+        let user = run.requester.clone();
+        let grants = state.grants.values().cloned().collect();
         let agent = self
             .engine
             .agent(&self.thread.key.tenant, definition)
@@ -80,6 +86,8 @@ impl Driver {
             frame,
             attempt,
             limit: limit.into(),
+            user,
+            grants,
         };
         let flight = async move {
             crate::flight::call_model(&engine, &key, &agent, &transcript, turn).await
@@ -100,9 +108,14 @@ impl Driver {
             .agent(&self.thread.key.tenant, action.definition)
             .await?;
         let key = action.idempotency_key(self.thread.state.thread);
+        let steps: Option<SharedSteps> = if action.is_entered() {
+            Some(Arc::new(self.enter(id, attempt).await?))
+        } else {
+            None
+        };
         let now = self.engine.store().now();
         Ok(Some(self.flights.spawn(crate::flight::make_call(
-            agent, action, attempt, key, now,
+            agent, action, attempt, key, now, steps,
         ))))
     }
 
@@ -137,6 +150,9 @@ impl Driver {
             Some(Ok((task, landing))) => {
                 if let Some(flight) = self.by_task.remove(&task) {
                     self.aloft.remove(&flight);
+                    if !self.counts(&flight) {
+                        return;
+                    }
                 }
                 for command in landing.commands {
                     self.order(command);

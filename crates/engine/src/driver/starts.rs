@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use holdpoint_core::{ActionId, Batch, Command, Timestamp, Work, next};
+use holdpoint_core::{ActionId, Batch, Command, Role, Timestamp, WarrantFrom, Work, next};
 use holdpoint_store::Epoch;
 
 use super::{Driver, Lease};
@@ -26,7 +26,9 @@ impl Driver {
             let mut command = None;
             for work in next(batch.state()) {
                 let flight = Flight::of(&work);
-                let ours = self.aloft.contains_key(&flight) || started.contains(&flight);
+                let ours = self.aloft.contains_key(&flight)
+                    || started.contains(&flight)
+                    || self.is_own_step(batch.state(), &flight);
                 let found = match work {
                     Work::CallModel { frame, not_before } if due(not_before.unwrap_or_default()) => {
                         Some(Command::StartModel {
@@ -66,7 +68,8 @@ impl Driver {
                 }
             }
             let Some(command) = command else {
-                self.wake_at = wake_at;
+                let times = wake_at.into_iter().chain(batch.state().due_at());
+                self.wake_at = times.min();
                 break;
             };
             let mut context = self.context(&by)?;
@@ -105,8 +108,9 @@ impl Driver {
         let Some(action) = batch.state().actions.get(&id) else {
             return Ok(None);
         };
-        // What was started once goes on as what it was.
-        if action.attempts == 0 {
+        // What was started once goes on as what it was; only a stepped tool starts nothing by being entered.
+        let unstarted = action.attempts == 0 && action.role == Role::Call;
+        if unstarted || action.is_entered() {
             if self.current.is_none() {
                 let engine = &self.engine;
                 let agent = &batch.state().agent;
@@ -116,7 +120,7 @@ impl Driver {
                     .await?;
             }
             if let Some(current) = self.current
-                && let Some(call) = self.engine.drift(&self.thread.key, action, current).await?
+                && let Some(call) = self.engine.drift(&self.thread, action, current).await?
             {
                 return Ok(Some(Command::Restate {
                     definition: current.digest(),
@@ -130,15 +134,22 @@ impl Driver {
             .agent(&self.thread.key.tenant, action.definition)
             .await?;
         let tool_version = agent
-            .definition
-            .tool(&action.tool.name)
-            .map(|tool| tool.version.clone());
+            .at(&action.frame)
+            .and_then(|agent| agent.facts(&action.tool.name, &action.params))
+            .map(|tool| tool.version);
+        let granted = match action.warrant().map(|warrant| &warrant.from) {
+            Some(WarrantFrom::Grant(used)) => {
+                self.engine.still_granted(&self.thread.key, used).await?
+            }
+            Some(_) | None => true,
+        };
         let proof = holdpoint_core::Proof {
             params_hash: action.params.hash(
                 &action.tool.name,
                 tool_version.as_deref().unwrap_or_default(),
             ),
             tool_version: tool_version.unwrap_or_default(),
+            granted,
         };
         Ok(Some(Command::StartAction {
             action: id,

@@ -30,6 +30,12 @@ impl Driver {
         Ok(())
     }
 
+    /// Drops what our own append has made pointless.
+    pub(super) fn drop_unwanted(&mut self) {
+        let open: HashSet<Flight> = next(&self.thread.state).iter().map(Flight::of).collect();
+        self.drop_flights(&open);
+    }
+
     /// Drops calls that are no longer awaited. Only models and reads: whatever else was made is awaited to its end.
     pub(super) fn drop_flights(&mut self, open: &HashSet<Flight>) {
         self.aloft.retain(|flight, handle| {
@@ -39,6 +45,7 @@ impl Driver {
             }
             keep
         });
+        self.forget_left();
     }
 
     pub(super) async fn renew(&mut self) -> Result<Option<Exit>, Error> {
@@ -98,13 +105,26 @@ impl Driver {
             .filter(|order| is_call_outcome(&order.command))
             .collect();
         self.drop_flights(&HashSet::new());
-        while let Some(landed) = self.flights.join_next_with_id().await {
-            self.land(Some(landed));
-            reports.extend(
-                self.orders
-                    .drain(..)
-                    .filter(|order| is_call_outcome(&order.command)),
-            );
+        loop {
+            tokio::select! {
+                // Cancel safe: both arms are.
+                landed = self.flights.join_next_with_id() => {
+                    let Some(landed) = landed else { break };
+                    self.land(Some(landed));
+                    reports.extend(
+                        self.orders
+                            .drain(..)
+                            .filter(|order| is_call_outcome(&order.command)),
+                    );
+                }
+                // A stepped tool is awaited only for the steps that it has in flight.
+                wish = self.entries.next() => {
+                    if let Some(report) = self.late_end(wish) {
+                        reports.push(report);
+                        self.drop_flights(&HashSet::new());
+                    }
+                }
+            }
         }
         for report in reports {
             self.engine.append_open(&self.thread.key, report).await?;

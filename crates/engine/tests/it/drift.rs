@@ -37,7 +37,7 @@ async fn a_new_tool_version_makes_the_question_stale_and_it_is_asked_again_with_
     run(&engine, &agent, "s").await;
     let old = pending(&engine, "s").await;
     engine.publish("local", pay("2", ask(&WIDE))).await.unwrap();
-    let refused = answer(&engine, "s", vec![Decision::Approve])
+    let refused = answer(&engine, "s", vec![Decision::APPROVE])
         .await
         .unwrap_err();
     let new = pending(&engine, "s").await;
@@ -56,7 +56,7 @@ async fn a_new_tool_version_makes_the_question_stale_and_it_is_asked_again_with_
         (Some(old), 0)
     );
 
-    let view = answer(&engine, "s", vec![Decision::Approve]).await.unwrap();
+    let view = answer(&engine, "s", vec![Decision::APPROVE]).await.unwrap();
     assert_eq!(
         (
             view.status,
@@ -80,14 +80,14 @@ async fn a_stricter_policy_asks_again_and_a_looser_one_does_not() {
             ]),
             false,
         ),
-        (Gate::Open, false),
+        (Gate::open(), false),
     ] {
         let place = place();
         let engine = place.engine();
         let agent = engine.publish("local", pay("1", ask(&WIDE))).await.unwrap();
         run(&engine, &agent, "s").await;
         engine.publish("local", pay("1", gate)).await.unwrap();
-        match answer(&engine, "s", vec![Decision::Approve]).await {
+        match answer(&engine, "s", vec![Decision::APPROVE]).await {
             Ok(view) => assert_eq!((view.status, stale), ("finished", false)),
             Err(error) => assert_eq!((error.code(), stale), ("stale_question", true)),
         }
@@ -106,7 +106,7 @@ async fn an_ungated_call_that_waited_for_the_batch_is_asked_about_where_it_is_ga
         .interrupt_on
         .insert("look".to_owned(), ask(&WIDE));
     engine.publish("local", stricter).await.unwrap();
-    let view = answer(&engine, "s", vec![Decision::Approve]).await.unwrap();
+    let view = answer(&engine, "s", vec![Decision::APPROVE]).await.unwrap();
     assert_eq!(
         (
             view.status,
@@ -116,7 +116,7 @@ async fn an_ungated_call_that_waited_for_the_batch_is_asked_about_where_it_is_ga
         ("waiting", 1, 0)
     );
     assert_eq!(view.interrupts[0].value.action_requests[0].name, "look");
-    let view = answer(&engine, "s", vec![Decision::Approve]).await.unwrap();
+    let view = answer(&engine, "s", vec![Decision::APPROVE]).await.unwrap();
     assert_eq!((view.status, place.tools["look"].count()), ("finished", 1));
 }
 
@@ -130,7 +130,7 @@ async fn a_tool_that_is_gone_is_an_error_interrupt_that_lets_nothing_run() {
     without.tools.remove(0);
     without.policy.interrupt_on.clear();
     engine.publish("local", without).await.unwrap();
-    let refused = answer(&engine, "s", vec![Decision::Approve])
+    let refused = answer(&engine, "s", vec![Decision::APPROVE])
         .await
         .unwrap_err();
     assert_eq!(refused.code(), "stale_question");

@@ -80,7 +80,7 @@ async fn two_gated_calls_of_three_make_one_interrupt_and_the_third_waits_for_it(
     let rejected = Decision::Reject {
         message: Some("not this one".to_owned()),
     };
-    let view = answer(&engine, "s", vec![Decision::Approve, rejected])
+    let view = answer(&engine, "s", vec![Decision::APPROVE, rejected])
         .await
         .unwrap();
     assert_eq!((view.status, view.interrupts.len()), ("finished", 0));
@@ -112,7 +112,7 @@ async fn an_edit_runs_the_reviewers_call_and_the_result_says_so() {
     let misfits = [
         edit("pay", r#"{"n":"many"}"#),
         edit("other", r#"{"n":1}"#),
-        Decision::Approve,
+        Decision::APPROVE,
     ];
     for misfit in misfits {
         let before = state(&engine, "s").await;
@@ -187,11 +187,11 @@ async fn the_second_of_two_answers_is_told_who_won() {
     let agent = engine.publish("local", pay(&APPROVE_REJECT)).await.unwrap();
     run(&engine, &agent, "s").await;
     let interrupt = pending(&engine, "s").await;
-    answer(&engine, "s", vec![Decision::Approve]).await.unwrap();
+    answer(&engine, "s", vec![Decision::APPROVE]).await.unwrap();
     let version = state(&engine, "s").await.version;
     let bob = Principal::local("bob");
     let again = engine
-        .answer(&bob, &key("s"), interrupt, Answer::All(Decision::Approve))
+        .answer(&bob, &key("s"), interrupt, Answer::All(Decision::APPROVE))
         .await
         .unwrap_err();
     assert_eq!(
@@ -223,7 +223,7 @@ async fn of_many_answers_at_once_exactly_one_wins_and_the_effect_happens_once() 
         answers.spawn(async move {
             let by = Principal::local(&format!("p{at}"));
             let submitted = engine
-                .answer(&by, &key("s"), interrupt, Answer::All(Decision::Approve))
+                .answer(&by, &key("s"), interrupt, Answer::All(Decision::APPROVE))
                 .await?;
             submitted.finish().await
         });
@@ -248,7 +248,7 @@ async fn an_agent_never_decides_and_another_tenant_sees_nothing() {
     let interrupt = pending(&engine, "s").await;
     let robot = Principal::new(PrincipalKind::Agent, "local", "robot");
     let refused = engine
-        .answer(&robot, &key("s"), interrupt, Answer::All(Decision::Approve))
+        .answer(&robot, &key("s"), interrupt, Answer::All(Decision::APPROVE))
         .await
         .unwrap_err();
     assert_eq!(refused.code(), "forbidden");
@@ -258,7 +258,7 @@ async fn an_agent_never_decides_and_another_tenant_sees_nothing() {
             &stranger,
             &key("s"),
             interrupt,
-            Answer::All(Decision::Approve),
+            Answer::All(Decision::APPROVE),
         )
         .await
         .unwrap_err();

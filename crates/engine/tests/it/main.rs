@@ -4,5 +4,7 @@
 
 mod drift;
 mod life;
+mod peers;
 mod recovery;
+mod stops;
 mod support;

@@ -370,7 +370,7 @@ async fn an_answer_from_another_process_reaches_a_thread_that_nobody_drives() {
     let other = place.engine();
     let interrupt = pending(&other, "s").await;
     let answered = other
-        .answer(&me(), &key("s"), interrupt, Answer::All(Decision::Approve))
+        .answer(&me(), &key("s"), interrupt, Answer::All(Decision::APPROVE))
         .await
         .unwrap();
     answered.finish().await.unwrap();
@@ -399,7 +399,7 @@ async fn nothing_is_decided_or_done_on_a_journal_that_was_tampered_with() {
         let other = place.engine();
         let before = state(&other, "s").await;
         let interrupt = pending(&other, "s").await;
-        let answer = Answer::All(Decision::Approve);
+        let answer = Answer::All(Decision::APPROVE);
         let refused = other.answer(&me(), &key("s"), interrupt, answer).await;
         assert_eq!(refused.unwrap_err().code(), "damaged", "{sql}");
         let refused = other.cancel(&me(), &key("s")).await;

@@ -11,14 +11,14 @@ use std::{
 
 use async_trait::async_trait;
 use holdpoint_core::{
-    Allowed, Answer, Decision, DecisionKind, DefaultRule, Definition, Effect, FORMAT, Gate, Hooks,
+    Allowed, Answer, Breakpoints, Decision, DecisionKind, Definition, Effect, FORMAT, Gate, Hooks,
     InterruptId, InterruptMode, Limits, Lookup, Message, Outcome, Params, Policy, Principal,
-    Runner, Span, State, ThreadId, ToolCall, ToolSpec,
+    Ruling, Runner, Span, State, ThreadId, ToolCall, ToolKind, ToolSpec,
 };
 use holdpoint_engine::{Agent, Engine, Error, Kit, Options, RunView};
 use holdpoint_models::{Delta, Failure, Model, Reply, Request, Usage};
 use holdpoint_store::{SharedStore, SqliteStore, ThreadKey};
-use holdpoint_tools::{Call, Registry, Tool, Watchdog};
+use holdpoint_tools::{Call, Registry, SteppedTool, Tool, Watchdog};
 use tempfile::TempDir;
 
 /// What the model does in a turn, given the conversation and the attempt.
@@ -151,6 +151,7 @@ pub(crate) fn tool(name: &str, effect: Effect, hooks: Hooks) -> ToolSpec {
             "additionalProperties": false,
         }),
         runner: Runner::Code { hooks },
+        kind: ToolKind::Plain,
         timeout: Span::from_millis(400),
         settle: Span::from_millis(100),
         permissions: vec![],
@@ -158,10 +159,7 @@ pub(crate) fn tool(name: &str, effect: Effect, hooks: Hooks) -> ToolSpec {
 }
 
 pub(crate) fn ask(kinds: &[DecisionKind]) -> Gate {
-    Gate::Ask {
-        allowed: Allowed::new(kinds.to_vec()).unwrap(),
-        description: None,
-    }
+    Gate::ask(Allowed::new(kinds.to_vec()).unwrap())
 }
 
 pub(crate) fn definition(tools: Vec<ToolSpec>, gates: &[(&str, Gate)]) -> Definition {
@@ -177,10 +175,13 @@ pub(crate) fn definition(tools: Vec<ToolSpec>, gates: &[(&str, Gate)]) -> Defini
                 .iter()
                 .map(|(name, gate)| ((*name).to_owned(), gate.clone()))
                 .collect(),
-            default: DefaultRule::Allow,
+            default: Ruling::Allow,
         },
         interrupt_mode: InterruptMode::Batched,
         limits: Limits::default(),
+        breakpoints: Breakpoints::default(),
+        subagents: Vec::new(),
+        strict: false,
     }
 }
 
@@ -212,12 +213,21 @@ impl Place {
         self.engine_with(Arc::new(Scripted(self.script)))
     }
 
+    /// The same with a tool that takes steps.
+    pub(crate) fn engine_stepping(&self, name: &str, tool: impl SteppedTool + 'static) -> Engine {
+        let registry = Registry::new().with_stepped(name, tool);
+        self.build(Arc::new(Scripted(self.script)), registry)
+    }
+
     /// The same with a model of its own.
     pub(crate) fn engine_with(&self, model: Arc<dyn Model>) -> Engine {
+        self.build(model, Registry::new())
+    }
+
+    fn build(&self, model: Arc<dyn Model>, mut registry: Registry) -> Engine {
         let store: SharedStore = Arc::new(
             SqliteStore::open(&self.folder.path().join("t.db"), &Default::default()).unwrap(),
         );
-        let mut registry = Registry::new();
         for (name, tool) in &self.tools {
             registry = registry.with(*name, tool.clone());
         }

@@ -231,6 +231,7 @@ fn a_call_of_a_tool_that_the_agent_does_not_have_is_a_warning_with_its_line() {
         version: "1".to_owned(),
         effect: Effect::Read,
         input_schema: true.into(),
+        kind: holdpoint_core::ToolKind::Plain,
         runner: Runner::Code {
             hooks: Hooks::default(),
         },

@@ -1,34 +1,33 @@
 //! The watchdog's own process. Plain `std` and one thread that waits: it starts on the path of every call.
 
 use std::{
-    io::{self, BufRead, PipeReader, Read, Write},
-    os::{
-        fd::AsFd,
-        unix::process::{CommandExt, ExitStatusExt},
-    },
+    io::{self, BufRead, PipeReader, Write},
+    os::unix::process::{CommandExt, ExitStatusExt},
     path::Path,
-    process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, Stdio},
+    process::{Child, ChildStderr, ChildStdout, Command, Stdio},
     sync::mpsc,
     thread,
     time::Duration,
 };
 
 use rustix::{
-    event::{PollFd, PollFlags, Timespec, poll},
-    io::{Errno, ioctl_fionbio},
+    event::{PollFd, PollFlags},
+    io::Errno,
     process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid},
 };
 
 use super::{
     clock,
-    protocol::{Captured, End, MAX_STDERR, MAX_STDOUT, Order, Report, VERSION},
+    pipe::{Input, Output, READ, is_ready, non_blocking, wait_for, wait_until_ready},
+    protocol::{Captured, End, MAX_LINE, MAX_STDERR, MAX_STDOUT, Order, Report, Speech, VERSION},
+    relay,
 };
 
 /// `poll` does not count the time the machine sleeps, so it looks at the clock this often.
-const SLICE: Duration = Duration::from_secs(1);
+pub(super) const SLICE: Duration = Duration::from_secs(1);
 
 /// How long a killed program may take to be gone. One that hangs in the kernel is reported without being waited for.
-const DYING: Duration = Duration::from_secs(1);
+pub(super) const DYING: Duration = Duration::from_secs(1);
 
 /// Takes one order from standard input, carries it out, and reports on standard output.
 pub(super) fn watch() {
@@ -44,7 +43,11 @@ pub(super) fn watch() {
             send(&Report::Started {
                 pid: program.group.as_raw_pid(),
             });
-            if let Some(end) = program.supervise(deadline) {
+            let end = match program.speech {
+                Speech::Whole => program.supervise(deadline),
+                Speech::Relayed => relay::supervise(&mut program, deadline),
+            };
+            if let Some(end) = end {
                 send(&program.report(end));
             }
         }
@@ -80,14 +83,15 @@ fn begin(line: &str) -> Result<(Program, Duration), String> {
 }
 
 /// A program that was started, with everything it says.
-struct Program {
+pub(super) struct Program {
     child: Child,
     group: Pid,
     /// Readable once the program has ended. It is not reaped then, so its process group's number is not reused.
-    ended: PipeReader,
-    stdin: Input,
-    stdout: Output<ChildStdout>,
-    stderr: Output<ChildStderr>,
+    pub(super) ended: PipeReader,
+    pub(super) stdin: Input,
+    pub(super) stdout: Output<ChildStdout>,
+    pub(super) stderr: Output<ChildStderr>,
+    speech: Speech,
 }
 
 impl Program {
@@ -105,10 +109,16 @@ impl Program {
         // Before the program: a failure here must not leave one running.
         let (ended, announce) =
             wait_elsewhere().map_err(|error| format!("the watchdog failed: {error}"))?;
-        let mut child = Command::new(name)
+        let mut command = Command::new(name);
+        for (name, value) in order.env {
+            match value {
+                Some(value) => command.env(name, value),
+                None => command.env_remove(name),
+            };
+        }
+        let mut child = command
             .args(arguments)
             .current_dir(&order.cwd)
-            .envs(order.env)
             .process_group(0)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -118,12 +128,17 @@ impl Program {
         let group = Pid::from_child(&child);
         // It is fine if the waiting thread is gone: then `ended` is readable, and the program is killed at once.
         let _ = announce.send(group);
-        let stdin = Input {
-            pipe: non_blocking(child.stdin.take()),
-            text: order.stdin.into_bytes(),
-            written: 0,
+        let stdin = Input::new(
+            non_blocking(child.stdin.take()),
+            order.stdin.into_bytes(),
+            order.speech,
+        );
+        let most = match order.speech {
+            Speech::Whole => MAX_STDOUT,
+            // A line that is not too long is always taken out before there is no room for what is read next.
+            Speech::Relayed => MAX_LINE + READ,
         };
-        let stdout = Output::new(non_blocking(child.stdout.take()), MAX_STDOUT);
+        let stdout = Output::new(non_blocking(child.stdout.take()), most);
         let stderr = Output::new(non_blocking(child.stderr.take()), MAX_STDERR);
         Ok(Self {
             child,
@@ -132,6 +147,7 @@ impl Program {
             stdin,
             stdout,
             stderr,
+            speech: order.speech,
         })
     }
 
@@ -163,12 +179,12 @@ impl Program {
         }
     }
 
-    fn kill(&self) {
+    pub(super) fn kill(&self) {
         // It is fine if nobody is left in the group.
         let _ = kill_process_group(self.group, Signal::KILL);
     }
 
-    fn reap(&mut self) -> Option<End> {
+    pub(super) fn reap(&mut self) -> Option<End> {
         let status = self.child.wait().ok()?;
         status
             .code()
@@ -239,98 +255,4 @@ fn explain(name: &str, error: &io::Error) -> String {
         );
     }
     format!("the program `{name}` could not be executed: {error}")
-}
-
-/// A pipe that cannot be switched would block us past the deadline; without it the program sees it closed.
-fn non_blocking<P: AsFd>(pipe: Option<P>) -> Option<P> {
-    pipe.filter(|pipe| ioctl_fionbio(pipe, true).is_ok())
-}
-
-/// Of a pipe that never carries data: whether its other end is closed.
-fn is_ready(pipe: impl AsFd) -> bool {
-    wait_until_ready(pipe, Duration::ZERO)
-}
-
-fn wait_until_ready(pipe: impl AsFd, at_most: Duration) -> bool {
-    wait_for(&mut [PollFd::new(&pipe, PollFlags::IN)], at_most)
-}
-
-fn wait_for(sources: &mut [PollFd<'_>], at_most: Duration) -> bool {
-    let timeout = Timespec {
-        tv_sec: at_most.as_secs().cast_signed(),
-        tv_nsec: at_most.subsec_nanos().into(),
-    };
-    // An interrupted wait is a short one; the caller looks again.
-    poll(sources, Some(&timeout)).is_ok_and(|ready| ready > 0)
-}
-
-/// What a program is given on stdin.
-struct Input {
-    pipe: Option<ChildStdin>,
-    text: Vec<u8>,
-    written: usize,
-}
-
-impl Input {
-    /// Writes what fits, and closes the pipe when all is written or the program does not want it.
-    fn feed(&mut self) {
-        let Some(pipe) = &mut self.pipe else { return };
-        match pipe.write(&self.text[self.written..]) {
-            Ok(count) => self.written += count,
-            Err(error) if is_temporary(&error) => return,
-            Err(_) => self.written = self.text.len(),
-        }
-        if self.written == self.text.len() {
-            self.pipe = None;
-        }
-    }
-}
-
-/// What a program prints, as far as it is kept: one byte more than the limit shows that there was more.
-struct Output<P> {
-    pipe: Option<P>,
-    kept: Vec<u8>,
-    limit: usize,
-}
-
-impl<P: Read> Output<P> {
-    fn new(pipe: Option<P>, limit: usize) -> Self {
-        Self {
-            pipe,
-            kept: Vec::new(),
-            limit,
-        }
-    }
-
-    /// Reads once, and says whether there may be more. What is over the limit is dropped, so the program never blocks.
-    fn pump(&mut self) -> bool {
-        let Some(pipe) = &mut self.pipe else {
-            return false;
-        };
-        let mut buffer = [0; 16 << 10];
-        match pipe.read(&mut buffer) {
-            Ok(0) => self.pipe = None,
-            Ok(count) => {
-                let room = (self.limit + 1).saturating_sub(self.kept.len());
-                self.kept.extend_from_slice(&buffer[..count.min(room)]);
-                return true;
-            }
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => return true,
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-            Err(_) => self.pipe = None,
-        }
-        false
-    }
-
-    /// Reads what a program left in the pipe when it ended. Does not wait for one that escaped with the pipe still open.
-    fn drain(&mut self) {
-        while self.kept.len() <= self.limit && self.pump() {}
-    }
-}
-
-fn is_temporary(error: &io::Error) -> bool {
-    matches!(
-        error.kind(),
-        io::ErrorKind::Interrupted | io::ErrorKind::WouldBlock
-    )
 }

@@ -1,7 +1,10 @@
 //! What driver and watchdog say to each other: JSON, one line each.
 //!
-//! The driver sends one [`Order`] and then nothing more, but holds the pipe open: its closing means that the driver is
-//! gone. The watchdog sends [`Report`]s: `started` and then `ended`, or `not_started`.
+//! The driver sends one [`Order`] and holds the pipe open: its closing means that the driver is gone. The watchdog sends
+//! [`Report`]s: `started` and then `ended`, or `not_started`.
+//!
+//! Where the order is to [relay](Speech::Relayed), each line that the program prints is a `line` in between, and what the
+//! driver sends after the order is passed on to the program as it is. It sends nothing before the first `line`.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,7 +14,7 @@ use super::{Job, clock};
 pub(super) const ARGUMENT: &str = "__watchdog";
 
 /// Grows when one side could misunderstand the other: an upgrade may replace the executable under a running driver.
-pub(super) const VERSION: u16 = 1;
+pub(super) const VERSION: u16 = 2;
 
 /// How much a program may print as its result.
 pub(crate) const MAX_STDOUT: usize = 1 << 20;
@@ -19,7 +22,13 @@ pub(crate) const MAX_STDOUT: usize = 1 << 20;
 /// How much of what a program says on stderr is kept.
 pub(super) const MAX_STDERR: usize = 4 << 10;
 
-/// No honest watchdog says more: in JSON a byte takes at most six.
+/// How long a line may be that is relayed.
+pub(crate) const MAX_LINE: usize = 1 << 20;
+
+/// How much a program may print in all where it is relayed.
+pub(crate) const MAX_RELAYED: usize = 16 << 20;
+
+/// No honest watchdog says more in one report: in JSON a byte takes at most six.
 pub(super) const MAX_REPORT: u64 = 8 << 20;
 
 /// What to run.
@@ -28,9 +37,11 @@ pub(super) struct Order {
     pub(super) v: u16,
     pub(super) argv: Vec<String>,
     pub(super) cwd: String,
-    /// Added to the environment that is inherited.
-    pub(super) env: Vec<(String, String)>,
+    /// Added to the environment that is inherited, or taken out of it.
+    pub(super) env: Vec<(String, Option<String>)>,
+    /// What the program gets first.
     pub(super) stdin: String,
+    pub(super) speech: Speech,
     /// By [`clock::now`], in microseconds. Absolute, so that a slow start of the watchdog gives no time away.
     pub(super) deadline: u64,
 }
@@ -48,6 +59,7 @@ impl Order {
                 .map(|(name, value)| ((*name).to_owned(), value.clone()))
                 .collect(),
             stdin: job.stdin.to_owned(),
+            speech: job.speech,
             deadline: u64::try_from(deadline).unwrap_or(u64::MAX),
         }
     }
@@ -55,6 +67,16 @@ impl Order {
     pub(super) fn to_line(&self) -> String {
         to_line(self)
     }
+}
+
+/// How a program is spoken to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Speech {
+    /// It gets its input at once, and what it printed is looked at when it has ended.
+    Whole,
+    /// Lines go to and fro while it runs.
+    Relayed,
 }
 
 /// What became of it.
@@ -65,6 +87,8 @@ pub(super) enum Report {
     Started { pid: i32 },
     /// It is certain that the program never ran.
     NotStarted { reason: String },
+    /// The program printed this line; the newline is left out.
+    Line { text: String },
     /// The program and its group are dead.
     Ended {
         end: End,
@@ -89,6 +113,22 @@ pub(crate) enum End {
     Signal(i32),
     /// By us, at the deadline.
     TimedOut,
+    /// By us, because the driver let go of it. A driver that lives still hears of it.
+    LetGo,
+    /// By us, because what it printed cannot be relayed.
+    Garbled(Garbled),
+}
+
+/// Why what a program printed cannot be relayed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Garbled {
+    /// A line is longer than [`MAX_LINE`].
+    LongLine,
+    /// It is more than [`MAX_RELAYED`] in all.
+    TooMuch,
+    /// A line is not UTF-8.
+    NotUtf8,
 }
 
 /// What a program printed on stdout.

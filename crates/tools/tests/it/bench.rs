@@ -2,7 +2,7 @@
 
 use std::{fs, future::Future, path::PathBuf, sync::Arc, time::Duration};
 
-use holdpoint_core::{Effect, Hooks, Lookup, Outcome, Params, Runner, Span, ToolSpec};
+use holdpoint_core::{Effect, Hooks, Lookup, Outcome, Params, Runner, Span, ToolKind, ToolSpec};
 use holdpoint_tools::{Call, Registry, Tool, Watchdog, instantiate};
 use rustix::process::{Pid, test_kill_process};
 use tempfile::TempDir;
@@ -39,6 +39,11 @@ impl Bench {
             lookup: None,
             compensate: None,
         })
+    }
+
+    /// A stepped tool that is this shell script.
+    pub(crate) fn stepped(&self, script: &str) -> Arc<dyn Tool> {
+        stepped(shell(script), self.cwd())
     }
 
     pub(crate) fn tool(&self, runner: Runner) -> Arc<dyn Tool> {
@@ -111,6 +116,7 @@ pub(crate) fn call(args: &Params, remaining: Duration) -> Call<'_> {
         key: "key-1",
         epoch: 7,
         remaining,
+        step: None,
     }
 }
 
@@ -122,10 +128,25 @@ pub(crate) fn spec(runner: Runner) -> ToolSpec {
         effect: Effect::Write,
         input_schema: true.into(),
         runner,
+        kind: ToolKind::Plain,
         timeout: Span::from_secs(1),
         settle: Span::ZERO,
         permissions: Vec::new(),
     }
+}
+
+pub(crate) fn stepped(command: Vec<String>, cwd: String) -> Arc<dyn Tool> {
+    let runner = Runner::Command {
+        command,
+        cwd,
+        lookup: None,
+        compensate: None,
+    };
+    let spec = ToolSpec {
+        kind: ToolKind::Stepped,
+        ..spec(runner)
+    };
+    instantiate(&spec, &Registry::new(), &Watchdog::default()).unwrap()
 }
 
 pub(crate) fn code() -> Runner {

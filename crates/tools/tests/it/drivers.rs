@@ -10,7 +10,10 @@ use std::{
 use holdpoint_tools::Watchdog;
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
-use crate::bench::{Bench, PLENTY, block_on, call, failed, params, unknown};
+use crate::{
+    bench::{Bench, PLENTY, block_on, call, failed, params, unknown},
+    journal::{Journal, Left},
+};
 
 crate::trials!(
     a_program_dies_with_its_driver,
@@ -18,9 +21,15 @@ crate::trials!(
     an_interrupt_of_the_drivers_group_reaches_neither_watchdog_nor_program,
     a_call_whose_watchdog_is_killed_is_unknown_and_its_program_dies,
     a_watchdog_that_is_none_starts_nothing,
+    a_stepped_program_dies_with_its_driver,
+    a_stepped_program_whose_driver_lives_does_its_work,
+    a_program_that_does_not_listen_dies_with_its_driver,
+    an_entry_whose_watchdog_is_killed_is_unknown_and_its_program_dies,
+    a_frozen_driver_does_not_hold_up_the_deadline_of_a_program_that_talks,
 );
 
 const ARGUMENT: &str = "__driver";
+const STEPPED: &str = "__stepped_driver";
 /// It reads its arguments first, as programs do: by then the driver can know of it.
 const SCRIPT: &str =
     "cat >/dev/null; echo $PPID >watchdog; echo $$ >leader; sleep 1; echo done >late";
@@ -44,12 +53,30 @@ pub(crate) fn enter() {
         fs::write("outcome", format!("{outcome:?}\n")).unwrap();
         std::process::exit(0);
     }
+    if arguments.get(1).is_some_and(|argument| argument == STEPPED) {
+        env::set_current_dir(&arguments[2]).unwrap();
+        let tool = crate::bench::stepped(crate::bench::shell(&arguments[3]), arguments[2].clone());
+        let remaining = Duration::from_millis(arguments[4].parse().unwrap());
+        let left = Journal::new().enter_for(&*tool, &params("{}"), remaining);
+        fs::write("outcome", format!("{left:?}\n")).unwrap();
+        std::process::exit(0);
+    }
 }
 
 fn start_driver(bench: &Bench) -> Child {
+    start(bench, &[ARGUMENT, &bench.cwd()])
+}
+
+fn start_stepped_driver(bench: &Bench, script: &str, remaining: Duration) -> Child {
+    let remaining = remaining.as_millis().to_string();
+    start(bench, &[STEPPED, &bench.cwd(), script, &remaining])
+}
+
+fn start(bench: &Bench, arguments: &[&str]) -> Child {
     let mut driver = Command::new(env::current_exe().unwrap());
     driver
-        .args([ARGUMENT, &bench.cwd()])
+        .args(arguments)
+        .current_dir(bench.cwd())
         .process_group(0)
         .stdin(Stdio::null())
         .spawn()
@@ -140,4 +167,97 @@ fn a_watchdog_that_is_none_starts_nothing() {
     // It prints its argument without end, and does not care for orders.
     assert_eq!(call_under("yes"), unknown(lost));
     assert!(!bench.path("started").exists());
+}
+
+/// It is in the middle of a step.
+const STEPPED_SCRIPT: &str = r#"
+    read -r opening
+    echo '{"step":{"name":"pay","effect":"write"}}'
+    read -r run
+    echo $PPID >watchdog; echo $$ >leader; sleep 1; echo done >late
+    echo '{"done":{"name":"pay"}}'; echo '{"result":"paid"}'"#;
+
+fn a_stepped_program_dies_with_its_driver() {
+    let bench = Bench::new();
+    let mut driver = start_stepped_driver(&bench, STEPPED_SCRIPT, PLENTY);
+    bench.wait_for("leader");
+    driver.kill().unwrap();
+    driver.wait().unwrap();
+    bench.must_die("leader", Duration::from_millis(900));
+    bench.must_die("watchdog", Duration::from_millis(900));
+    std::thread::sleep(Duration::from_millis(1_200));
+    assert!(!bench.path("late").exists());
+}
+
+/// Shows that the test above would see a program that lives on.
+fn a_stepped_program_whose_driver_lives_does_its_work() {
+    let bench = Bench::new();
+    let mut driver = start_stepped_driver(&bench, STEPPED_SCRIPT, PLENTY);
+    assert_eq!(bench.wait_for("late"), "done");
+    assert!(driver.wait().unwrap().success());
+    let expected = r#"Ended(Done { content: "paid" })"#;
+    assert_eq!(bench.wait_for("outcome"), expected);
+}
+
+fn a_program_that_does_not_listen_dies_with_its_driver() {
+    let bench = Bench::new();
+    // The answers have the long names, too: soon nobody can say anything more to anybody.
+    let script = r#"
+        echo $$ >leader; name=$(yes | tr -d '\n' | head -c 100000); number=0
+        while [ $number -lt 100 ]; do
+            echo "{\"step\":{\"name\":\"$name$number\",\"effect\":\"read\"}}"
+            number=$((number + 1)); echo $number >number
+        done"#;
+    let mut driver = start_stepped_driver(&bench, script, PLENTY);
+    let mut before = String::new();
+    loop {
+        std::thread::sleep(Duration::from_millis(400));
+        let now = bench.wait_for("number");
+        if now == before {
+            break;
+        }
+        before = now;
+    }
+    assert!(before.parse::<u32>().unwrap() < 100, "it was not blocked");
+    driver.kill().unwrap();
+    driver.wait().unwrap();
+    bench.must_die("leader", Duration::from_millis(900));
+}
+
+fn an_entry_whose_watchdog_is_killed_is_unknown_and_its_program_dies() {
+    let bench = Bench::new();
+    let tool = bench.stepped(STEPPED_SCRIPT);
+    let (journal, args) = (Journal::new(), params("{}"));
+    let left = block_on(async {
+        let kill = async {
+            while bench.written("leader").is_none() {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+            let watchdog = bench.written("watchdog").unwrap().parse().unwrap();
+            kill_process(Pid::from_raw(watchdog).unwrap(), Signal::KILL).unwrap();
+        };
+        let entry = journal.side().follow(&*tool, &args, PLENTY);
+        tokio::join!(entry, kill).0
+    });
+    let lost = "its watchdog ended without a report, and nobody knows how far it got";
+    assert_eq!(left, Left::Ended(unknown(lost)));
+    assert_eq!(journal.log(), ["begin pay write {}"]);
+    bench.must_die("leader", Duration::from_millis(900));
+}
+
+fn a_frozen_driver_does_not_hold_up_the_deadline_of_a_program_that_talks() {
+    let bench = Bench::new();
+    let script = "
+        echo $$ >leader; while [ ! -e frozen ]; do sleep 0.01; done
+        touch talking; exec yes '{\"step\":{\"name\":\"a\",\"effect\":\"read\"}}'";
+    let mut driver = start_stepped_driver(&bench, script, Duration::from_secs(3));
+    bench.wait_for("leader");
+    kill_process(Pid::from_child(&driver), Signal::STOP).unwrap();
+    fs::write(bench.path("frozen"), "").unwrap();
+    // Pipes are full long before the deadline, and nobody reads them.
+    bench.must_die("leader", Duration::from_secs(20));
+    assert!(bench.path("talking").exists());
+    kill_process(Pid::from_child(&driver), Signal::CONT).unwrap();
+    assert!(driver.wait().unwrap().success());
+    bench.wait_for("outcome");
 }

@@ -1,13 +1,18 @@
-//! What calls of command tools promise: every way to end, and that nothing outlives its deadline or its driver.
+//! What calls of command tools promise: every way to end, and that nothing outlives its deadline or its driver. And what
+//! stepped tools promise, of code and of commands.
 //!
 //! This executable plays three parts: the tests, the watchdog of the commands they call, and a driver that can be killed.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod bench;
+mod code;
 mod deadlines;
 mod drivers;
 mod ends;
+mod floods;
 mod hooks;
+mod journal;
+mod programs;
 mod registry;
 
 use libtest_mimic::{Arguments, Trial};
@@ -21,6 +26,9 @@ fn main() {
         drivers::tests(),
         hooks::tests(),
         registry::tests(),
+        code::tests(),
+        programs::tests(),
+        floods::tests(),
     ];
     libtest_mimic::run(
         &Arguments::from_args(),

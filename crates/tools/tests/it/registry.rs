@@ -1,14 +1,18 @@
 //! From a definition's tool to one that can be called.
 
 use async_trait::async_trait;
-use holdpoint_core::{Outcome, Runner};
-use holdpoint_tools::{Call, NoSuchTool, Registry, Tool, Watchdog, instantiate};
+use holdpoint_core::{Outcome, Params, Runner, ToolKind, ToolSpec};
+use holdpoint_tools::{
+    Call, NoSuchTool, Registry, StepContext, SteppedTool, Tool, Watchdog, instantiate,
+};
+use serde_json::Value;
 
 use crate::bench::{PLENTY, block_on, call, code, done, failed, not_known, params, shell, spec};
 
 crate::trials!(
     code_is_called_by_its_name,
-    what_cannot_be_called_is_refused_with_the_remedy
+    what_cannot_be_called_is_refused_with_the_remedy,
+    code_of_the_other_kind_is_refused_with_the_remedy,
 );
 
 #[derive(Debug)]
@@ -75,4 +79,48 @@ fn what_cannot_be_called_is_refused_with_the_remedy() {
     for (error, expected) in cases {
         assert_eq!(error.to_string(), expected);
     }
+}
+
+#[derive(Debug)]
+struct Steps;
+
+#[async_trait]
+impl SteppedTool for Steps {
+    async fn run(
+        &self,
+        _: &StepContext,
+        _: &Params,
+    ) -> Result<Value, Box<dyn std::error::Error + Send + Sync>> {
+        Ok(Value::Null)
+    }
+}
+
+fn code_of_the_other_kind_is_refused_with_the_remedy() {
+    let of_kind = |kind, registry: &Registry| {
+        let spec = ToolSpec {
+            kind,
+            ..spec(code())
+        };
+        instantiate(&spec, registry, &Watchdog::default())
+    };
+    let plain = Registry::new().with("t", Echo);
+    let stepped = Registry::new().with_stepped("t", Steps);
+    assert!(of_kind(ToolKind::Plain, &plain).is_ok());
+    assert!(of_kind(ToolKind::Stepped, &stepped).is_ok());
+    // The last that was registered counts.
+    let replaced = stepped.clone().with("t", Echo);
+    for registry in [plain, replaced] {
+        let error = of_kind(ToolKind::Stepped, &registry).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "the definition says that the tool `t` takes steps, but it is registered as a plain one; register it by \
+             `Registry::with_stepped`, or declare it plain"
+        );
+    }
+    let error = of_kind(ToolKind::Plain, &stepped).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "the definition says that the tool `t` is plain, but it is registered as one that takes steps; declare it \
+         stepped, or register it by `Registry::with`"
+    );
 }

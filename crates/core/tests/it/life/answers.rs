@@ -2,7 +2,7 @@
 
 use holdpoint_core::{
     ActionStatus, Actor, Answer, Command, Decision, DecisionKind, Effect, Event, InterruptId,
-    InterruptStatus, Principal, PrincipalKind, Refusal, Span, WarrantFrom,
+    InterruptStatus, Principal, PrincipalKind, Refusal, Reply, Span, WarrantFrom,
 };
 
 use crate::thread::{TENANT, Thread, ask, call, committed, edit, held, plain, reject, tool, user};
@@ -20,7 +20,7 @@ fn an_answer_by_id_may_come_in_any_order() {
     let (first, second) = (thread.action("c1").id, thread.action("c2").id);
     let answer = Answer::ById(vec![
         (second, reject("not to b")),
-        (first, Decision::Approve),
+        (first, Decision::APPROVE),
     ]);
     let id = thread.pending().id;
     thread.answer_to(id, answer).unwrap();
@@ -34,7 +34,7 @@ fn one_decision_for_all_decides_each() {
     let mut thread = two();
     let id = thread.pending().id;
     thread
-        .answer_to(id, Answer::All(Decision::Approve))
+        .answer_to(id, Answer::All(Decision::APPROVE))
         .unwrap();
     assert!(thread.is_ready("c1") && thread.is_ready("c2"));
 }
@@ -45,7 +45,7 @@ fn a_bad_answer_changes_nothing_and_the_right_one_works_after() {
     let (first, second) = (thread.action("c1").id, thread.action("c2").id);
     let unknown: holdpoint_core::ActionId = "act_00000000000000000000000000000001".parse().unwrap();
     let id = thread.pending().id;
-    let approve = || Decision::Approve;
+    let approve = || Decision::APPROVE;
     let cases = [
         (
             Answer::ByPosition(vec![approve()]),
@@ -98,9 +98,11 @@ fn a_bad_answer_changes_nothing_and_the_right_one_works_after() {
         assert_eq!(thread.state, before);
     }
     let misfit = Command::Answer {
-        interrupt: id,
-        answer: Answer::ByPosition(vec![approve(), edit("pay", "{}")]),
-        misfits: vec![(second, "`to` is missing".to_owned())],
+        answers: vec![Reply {
+            interrupt: id,
+            answer: Answer::ByPosition(vec![approve(), edit("pay", "{}")]),
+            misfits: vec![(second, "`to` is missing".to_owned())],
+        }],
     };
     let refusal = thread.tell(user("bob"), misfit).unwrap_err();
     let expected = format!(
@@ -116,7 +118,7 @@ fn a_second_decision_on_the_same_interrupt_is_refused() {
     let mut thread = two();
     let interrupt = thread.pending().id;
     thread
-        .answer(vec![Decision::Approve, Decision::Approve])
+        .answer(vec![Decision::APPROVE, Decision::APPROVE])
         .unwrap();
     let again = thread.answer_to(interrupt, Answer::All(reject("")));
     assert_eq!(again, Err(Refusal::NotPending { interrupt }));
@@ -126,7 +128,7 @@ fn a_second_decision_on_the_same_interrupt_is_refused() {
 fn an_interrupt_of_another_thread_is_not_pending_here() {
     let mut thread = two();
     let interrupt: InterruptId = "int_00000000000000000000000000000001".parse().unwrap();
-    let answer = thread.answer_to(interrupt, Answer::All(Decision::Approve));
+    let answer = thread.answer_to(interrupt, Answer::All(Decision::APPROVE));
     assert_eq!(answer, Err(Refusal::NotPending { interrupt }));
 }
 
@@ -138,9 +140,11 @@ fn the_answer_keeps_who_gave_it_and_the_warrant_names_them() {
     by.roles.insert("treasurer".to_owned());
     by.permissions.insert("pay".to_owned());
     let command = Command::Answer {
-        interrupt,
-        answer: Answer::All(Decision::Approve),
-        misfits: vec![],
+        answers: vec![Reply {
+            interrupt,
+            answer: Answer::All(Decision::APPROVE),
+            misfits: vec![],
+        }],
     };
     let events = thread.tell(by.clone(), command).unwrap();
     let answered = Event::Answered {
@@ -148,8 +152,9 @@ fn the_answer_keeps_who_gave_it_and_the_warrant_names_them() {
         status: InterruptStatus::Resolved,
         decisions: vec![holdpoint_core::Decided {
             action_id: thread.action("c1").id,
-            decision: Decision::Approve,
+            decision: Decision::APPROVE,
             params_hash: Some(hash),
+            grant: None,
         }],
         roles: by.roles,
         permissions: by.permissions,
@@ -173,9 +178,11 @@ fn the_answer_keeps_who_gave_it_and_the_warrant_names_them() {
 fn an_agent_never_decides() {
     let mut thread = two();
     let command = Command::Answer {
-        interrupt: thread.pending().id,
-        answer: Answer::All(Decision::Approve),
-        misfits: vec![],
+        answers: vec![Reply {
+            interrupt: thread.pending().id,
+            answer: Answer::All(Decision::APPROVE),
+            misfits: vec![],
+        }],
     };
     let agent = Principal::new(PrincipalKind::Agent, TENANT, "teller");
     let refusal = thread.tell(agent, command).unwrap_err();
@@ -189,9 +196,11 @@ fn for_another_tenant_it_is_as_if_it_were_not_there_whether_it_is_or_not() {
     let absent: InterruptId = "int_00000000000000000000000000000001".parse().unwrap();
     for interrupt in [thread.pending().id, absent] {
         let command = Command::Answer {
-            interrupt,
-            answer: Answer::All(Decision::Approve),
-            misfits: vec![],
+            answers: vec![Reply {
+                interrupt,
+                answer: Answer::All(Decision::APPROVE),
+                misfits: vec![],
+            }],
         };
         let eve = Principal::new(PrincipalKind::User, "other", "eve");
         assert_eq!(thread.tell(eve, command), Err(Refusal::NotFound));
@@ -218,15 +227,17 @@ fn an_expired_interrupt_is_refused_from_the_very_moment_on() {
     let approved = holdpoint_core::decide(
         &in_time.state.clone(),
         Command::Answer {
-            interrupt,
-            answer: Answer::All(Decision::Approve),
-            misfits: vec![],
+            answers: vec![Reply {
+                interrupt,
+                answer: Answer::All(Decision::APPROVE),
+                misfits: vec![],
+            }],
         },
         &mut in_time.context(user("bob")),
     );
     assert!(approved.is_ok());
     thread.wait(10);
-    let late = thread.answer_to(interrupt, Answer::All(Decision::Approve));
+    let late = thread.answer_to(interrupt, Answer::All(Decision::APPROVE));
     assert_eq!(late, Err(Refusal::Expired { interrupt }));
 }
 
@@ -236,7 +247,7 @@ fn what_was_asked_under_an_older_plan_may_be_rejected_and_not_approved() {
     thread.state.plan_version = 2;
     let (allowed, current) = (1, 2);
     assert_eq!(
-        thread.answer(vec![Decision::Approve]),
+        thread.answer(vec![Decision::APPROVE]),
         Err(Refusal::PlanVersionMismatch { allowed, current })
     );
     thread.answer(vec![reject("")]).unwrap();
@@ -249,7 +260,7 @@ fn an_approval_is_for_exactly_what_was_shown() {
     let open = thread.state.actions.get_mut(&action).unwrap();
     open.params = crate::thread::params(r#"{"to":"b"}"#);
     assert_eq!(
-        thread.answer(vec![Decision::Approve]),
+        thread.answer(vec![Decision::APPROVE]),
         Err(Refusal::ParamsChanged { action })
     );
 }
@@ -279,7 +290,7 @@ fn only_what_is_allowed_may_be_said() {
     for decision in [edit("pay", "{}"), reject(""), committed("x")] {
         assert_eq!(thread.answer(vec![decision]).unwrap_err().code(), "misfit");
     }
-    thread.answer(vec![Decision::Approve]).unwrap();
+    thread.answer(vec![Decision::APPROVE]).unwrap();
     assert!(matches!(
         thread.action("c1").status,
         ActionStatus::Ready { .. }

@@ -6,8 +6,8 @@ use holdpoint_core::{
 };
 
 use crate::thread::{
-    Thread, ask, call, done, driver, edit, free, gated, gone, held, lost, plain, reject, restated,
-    tool, with_compensation,
+    Thread, ask, call, done, driver, edit, free, gated, gone, held, lost, path, plain, reject,
+    restated, task, tool, with_compensation,
 };
 
 fn pay(version: &str) -> holdpoint_core::ToolFacts {
@@ -54,10 +54,10 @@ fn a_new_version_while_the_question_is_pending_asks_everything_again_and_names_t
     assert_eq!(*params_hash, thread.action("c2").params.hash("pay", "2"));
     let held = ActionStatus::Held { interrupt: new.id };
     assert_eq!(thread.action("c3").status, held);
-    let stale = thread.answer_to(old.id, holdpoint_core::Answer::All(Decision::Approve));
+    let stale = thread.answer_to(old.id, holdpoint_core::Answer::All(Decision::APPROVE));
     assert_eq!(stale.unwrap_err().code(), "not_pending");
     thread
-        .answer(vec![Decision::Approve, Decision::Approve])
+        .answer(vec![Decision::APPROVE, Decision::APPROVE])
         .unwrap();
     assert!(["c1", "c2", "c3"].iter().all(|call| thread.is_ready(call)));
     let warrant = thread.action("c2").warrant().unwrap();
@@ -73,7 +73,7 @@ fn a_new_version_while_the_question_is_pending_asks_everything_again_and_names_t
 fn a_new_version_after_the_approval_voids_it_and_only_that_action_is_asked_again() {
     let mut thread = Thread::asked(vec![held("c1", "{}"), held("c2", r#"{"to":"b"}"#)]);
     thread
-        .answer(vec![Decision::Approve, Decision::Approve])
+        .answer(vec![Decision::APPROVE, Decision::APPROVE])
         .unwrap();
     let action = thread.action("c1").id;
     thread
@@ -82,7 +82,7 @@ fn a_new_version_after_the_approval_voids_it_and_only_that_action_is_asked_again
     assert_eq!(thread.question().action_id, action);
     assert!(thread.is_ready("c2"));
     assert_eq!(thread.work().len(), 1);
-    thread.answer(vec![Decision::Approve]).unwrap();
+    thread.answer(vec![Decision::APPROVE]).unwrap();
     assert!(thread.is_ready("c1"));
 }
 
@@ -92,7 +92,7 @@ fn a_tool_that_is_gone_can_only_be_rejected_or_answered_for() {
         let mut thread = Thread::asked(vec![held("c1", "{}")]);
         let mut old = Some(thread.pending().id);
         if !pending {
-            thread.answer(vec![Decision::Approve]).unwrap();
+            thread.answer(vec![Decision::APPROVE]).unwrap();
             old = None;
         }
         let action = thread.action("c1").id;
@@ -105,7 +105,7 @@ fn a_tool_that_is_gone_can_only_be_rejected_or_answered_for() {
         use DecisionKind::{Reject, Respond};
         assert_eq!(thread.allowed(), [Reject, Respond]);
         assert_eq!(
-            thread.answer(vec![Decision::Approve]).unwrap_err().code(),
+            thread.answer(vec![Decision::APPROVE]).unwrap_err().code(),
             "misfit"
         );
         thread.answer(vec![reject("")]).unwrap();
@@ -122,7 +122,7 @@ fn a_policy_that_was_tightened_gates_the_ungated_sibling_too() {
     thread.restate(Some(old), calls).unwrap();
     assert_eq!(thread.pending().asks.len(), 2);
     thread
-        .answer(vec![Decision::Approve, reject("not this")])
+        .answer(vec![Decision::APPROVE, reject("not this")])
         .unwrap();
     assert!(thread.is_ready("c1"));
     assert_eq!(thread.state.actions.len(), 1);
@@ -214,7 +214,7 @@ fn what_is_about_to_run_must_be_what_was_allowed_or_nothing_runs_and_a_person_is
         for gate in [true, false] {
             let mut thread = if gate {
                 let mut thread = Thread::asked(vec![held("c1", "{}")]);
-                thread.answer(vec![Decision::Approve]).unwrap();
+                thread.answer(vec![Decision::APPROVE]).unwrap();
                 thread
             } else {
                 Thread::asked(vec![free("c1", Effect::Write, plain())])
@@ -255,7 +255,7 @@ fn a_voided_warrant_is_given_anew_by_a_restatement() {
     thread
         .restate(Some(old), vec![restated(action, newer, Verdict::Allow)])
         .unwrap();
-    thread.answer(vec![Decision::Approve]).unwrap();
+    thread.answer(vec![Decision::APPROVE]).unwrap();
     thread.run(action, done("ok"));
     assert_eq!(thread.told(), [("c1".to_owned(), "ok".to_owned())]);
 }
@@ -279,4 +279,21 @@ fn a_warrant_of_an_older_plan_starts_nothing() {
     };
     let expected = "allowed under plan version 1, but the plan is now at version 2";
     assert_eq!(reason, expected);
+}
+
+#[test]
+fn what_changed_in_several_frames_is_asked_in_each_of_them() {
+    let mut thread = Thread::asked(vec![task("t1", "a"), free("c2", Effect::Write, plain())]);
+    let action = thread.action("t1").id;
+    thread.start(action);
+    let frame = path("a#1");
+    thread.turn_in(&frame, vec![free("s1", Effect::Write, plain())]);
+    let [outer, inner] = ["c2", "s1"].map(|id| thread.action(id).id);
+    let newer = || tool("work", "2", Effect::Write, plain());
+    let calls = [outer, inner].map(|id| restated(id, newer(), gated()));
+    thread.restate(None, calls.to_vec()).unwrap();
+    assert_eq!(thread.state.interrupts.len(), 2);
+    let question = |id| &thread.state.interrupts[&thread.asked_about(id)];
+    assert!(question(outer).frame.is_root());
+    assert_eq!(question(inner).frame, frame);
 }

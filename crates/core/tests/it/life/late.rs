@@ -33,6 +33,7 @@ fn a_late_outcome_settles_what_a_person_is_asked_and_the_question_is_withdrawn()
                 interrupt,
                 status: InterruptStatus::Canceled,
                 reason: "the call reported its outcome after all".to_owned(),
+                rejected: vec![],
             },
             Event::LateOutcome {
                 action,

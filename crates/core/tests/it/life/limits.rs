@@ -49,7 +49,7 @@ fn an_approval_in_between_starts_the_count_again_and_other_arguments_are_another
         thread.reply("", vec![held("c1", arguments)]);
         if allowed {
             thread
-                .answer(vec![holdpoint_core::Decision::Approve])
+                .answer(vec![holdpoint_core::Decision::APPROVE])
                 .unwrap();
             let action = thread.action("c1").id;
             thread.run(action, done("ok"));
@@ -144,7 +144,7 @@ fn working_time_counts_and_waiting_for_a_person_or_a_dead_driver_does_not() {
     thread.reply("", vec![held("c1", "{}")]);
     thread.wait(1_000);
     thread
-        .answer(vec![holdpoint_core::Decision::Approve])
+        .answer(vec![holdpoint_core::Decision::APPROVE])
         .unwrap();
     let action = thread.action("c1").id;
     thread.start(action);

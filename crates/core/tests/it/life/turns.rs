@@ -90,8 +90,8 @@ fn of_three_calls_two_are_gated_and_the_third_waits_with_them_until_all_are_read
     assert_eq!(thread.state.status(), Some(waiting));
     thread
         .answer(vec![
-            holdpoint_core::Decision::Approve,
-            holdpoint_core::Decision::Approve,
+            holdpoint_core::Decision::APPROVE,
+            holdpoint_core::Decision::APPROVE,
         ])
         .unwrap();
     assert!(["c1", "c2", "c3"].iter().all(|call| thread.is_ready(call)));
@@ -118,7 +118,7 @@ fn a_mixed_batch_runs_what_was_allowed_and_the_model_reads_first_what_was_not() 
     };
     thread
         .answer(vec![
-            holdpoint_core::Decision::Approve,
+            holdpoint_core::Decision::APPROVE,
             reject("too much"),
             edit("pay", r#"{"to":"team"}"#),
             respond,
@@ -254,7 +254,7 @@ fn a_model_that_fails_is_tried_three_times_over_crashes_and_then_a_person_is_ask
         Some(Status::Waiting(Cause::RateLimit))
     );
     thread
-        .answer(vec![holdpoint_core::Decision::Approve])
+        .answer(vec![holdpoint_core::Decision::APPROVE])
         .unwrap();
     thread.think();
     thread.reply("here I am", vec![]);

@@ -3,8 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use holdpoint_core::{
-    ActionId, Decision, Digest, Effect, Entry, Event, Fate, Finish, Lookup, Outcome, Params,
-    PrincipalKind, Verdict,
+    ActionId, AfterUnknown, Decision, Digest, Effect, Entry, Event, Fate, Finish, FramePath, Grant,
+    GrantId, InterruptId, Lookup, Outcome, Params, PrincipalKind, Scope, Subject, ToolKind,
+    Verdict,
 };
 
 use crate::thread::TENANT;
@@ -14,6 +15,10 @@ use crate::thread::TENANT;
 pub(super) struct Watched {
     write: bool,
     compensation: bool,
+    stepped: bool,
+    frame: FramePath,
+    /// The grant that lets it pass.
+    grant: Option<GrantId>,
     /// A person must allow it.
     gated: bool,
     tool: String,
@@ -35,6 +40,12 @@ pub(super) struct Watched {
 pub(super) struct Auditor {
     pub(super) actions: BTreeMap<ActionId, Watched>,
     stopped: bool,
+    paused: bool,
+    /// The frames that stand at breakpoints.
+    held: BTreeMap<InterruptId, FramePath>,
+    /// What people granted in this thread, with how often it was used.
+    grants: BTreeMap<GrantId, Grant>,
+    tasks: BTreeMap<FramePath, ActionId>,
 }
 
 impl Auditor {
@@ -44,22 +55,131 @@ impl Auditor {
             .expect("an action nobody asked for")
     }
 
+    /// Nothing starts in this frame now, unless it undoes something.
+    fn expect_going(&self, frame: &FramePath) {
+        assert!(!self.stopped, "started after the stop");
+        assert!(!self.paused, "started during the pause");
+        let mut held = self.held.values();
+        assert!(!held.any(|held| held == frame), "started at a breakpoint");
+    }
+
+    /// Somebody allowed exactly this.
+    fn expect_right(&self, id: ActionId) {
+        let watched = &self.actions[&id];
+        let allowed = watched.allowed == Some(watched.hash);
+        assert!(
+            !watched.gated || allowed || watched.grant.is_some(),
+            "nobody allowed it"
+        );
+        let grant = watched.grant.filter(|_| !allowed);
+        if let Some(grant) = grant.and_then(|grant| self.grants.get(&grant)) {
+            assert!(!grant.revoked, "the grant was taken back");
+        }
+    }
+
+    fn see_use(&mut self, grant: GrantId) {
+        let grant = self.grants.get_mut(&grant).expect("a grant nobody gave");
+        grant.used += 1;
+        assert!(!grant.revoked, "a grant was used that was taken back");
+        let enough = grant.terms.uses.is_none_or(|uses| grant.used <= uses);
+        assert!(enough, "a grant was used too often");
+    }
+
     pub(super) fn see(&mut self, entry: &Entry) {
         match &entry.event {
-            Event::RunStarted { .. } => self.stopped = false,
-            Event::ModelReplied { calls, .. } => {
+            Event::RunStarted { .. } => (self.stopped, self.paused) = (false, false),
+            Event::Paused => self.paused = true,
+            Event::Continued => self.paused = false,
+            Event::InterruptRaised(interrupt) => {
+                let node = |subject: &Subject| matches!(subject, Subject::Node { .. });
+                if interrupt.asks.iter().any(|ask| node(&ask.subject)) {
+                    self.held.insert(interrupt.id, interrupt.frame.clone());
+                }
+            }
+            Event::InterruptClosed {
+                interrupt,
+                rejected,
+                ..
+            } => {
+                self.held.remove(interrupt);
+                for action in rejected {
+                    self.watched(*action).closed = true;
+                }
+            }
+            Event::GrantRevoked { grant } => {
+                let grant = self.grants.get_mut(grant);
+                grant.expect("a grant nobody gave").revoked = true;
+            }
+            Event::FrameOpened { frame, action, .. } => {
+                self.expect_right(*action);
+                let watched = self.watched(*action);
+                assert!(!watched.closed && watched.starts == 0, "a task given twice");
+                watched.starts = 1;
+                let parent = watched.frame.clone();
+                self.expect_going(&parent);
+                let before = self.tasks.insert(frame.clone(), *action);
+                assert_ne!(before, Some(*action), "a path used twice");
+            }
+            Event::FrameClosed { frame } => {
+                let task = self.tasks[frame];
+                self.watched(task).closed = true;
+            }
+            Event::StepStarted {
+                action,
+                step,
+                attempt,
+                key,
+                effect,
+                params,
+                ..
+            } => {
+                self.expect_right(*action);
+                let call = self.watched(*action);
+                assert!(
+                    call.stepped && !call.closed && call.starts > 0,
+                    "not entered"
+                );
+                let (frame, tool) = (call.frame.clone(), call.tool.clone());
+                self.expect_going(&frame);
+                let fresh = || Watched {
+                    write: *effect == Effect::Write,
+                    frame,
+                    tool,
+                    params: params.clone(),
+                    ..Watched::default()
+                };
+                self.actions.entry(*step).or_insert_with(fresh);
+                assert_eq!(self.watched(*step).params, *params, "another step");
+                self.started(*step, *attempt, key);
+            }
+            Event::ActionUnknown {
+                action,
+                then: AfterUnknown::GiveUp,
+                ..
+            } => self.watched(*action).closed = true,
+            Event::ModelStarted { frame, .. } => self.expect_going(frame),
+            Event::ModelReplied { frame, calls, .. } => {
                 for called in calls {
                     if let Fate::Action {
                         id,
                         version,
                         effect,
                         verdict,
+                        kind,
+                        grant,
                         ..
                     } = &called.fate
                     {
+                        if let Some(used) = grant {
+                            assert!(matches!(verdict, Verdict::Ask(terms) if !terms.always_ask));
+                            self.see_use(used.grant);
+                        }
                         let params = Params::parse(&called.call.arguments).unwrap();
                         let watched = Watched {
-                            write: *effect == Effect::Write,
+                            write: *effect == Effect::Write && *kind == ToolKind::Plain,
+                            stepped: *kind == ToolKind::Stepped,
+                            frame: frame.clone(),
+                            grant: grant.as_ref().map(|used| used.grant),
                             gated: *verdict != Verdict::Allow,
                             tool: called.call.name.clone(),
                             hash: params.hash(&called.call.name, version),
@@ -70,7 +190,16 @@ impl Auditor {
                     }
                 }
             }
-            Event::Answered { decisions, .. } => {
+            Event::Answered {
+                interrupt,
+                decisions,
+                ..
+            } => {
+                self.held.remove(interrupt);
+                let given = decisions.iter().filter_map(|it| it.grant.as_deref());
+                for grant in given.filter(|it| it.terms.scope == Scope::Thread) {
+                    self.grants.insert(grant.id, grant.clone());
+                }
                 assert_ne!(entry.header.by.kind, PrincipalKind::Agent);
                 assert_eq!(entry.header.by.tenant, TENANT);
                 for decided in decisions {
@@ -85,38 +214,13 @@ impl Auditor {
                 key,
                 ..
             } => {
-                let keys = self
-                    .actions
-                    .iter()
-                    .filter(|(id, other)| *id != action && !other.compensation);
-                let keys: BTreeSet<_> = keys.filter_map(|(_, other)| other.key.clone()).collect();
-                let stopped = self.stopped;
                 let watched = self.watched(*action);
-                assert!(!watched.closed, "a closed action was started");
-                assert!(!stopped || watched.compensation, "started after the stop");
-                assert!(
-                    !watched.gated || watched.allowed == Some(watched.hash),
-                    "nobody allowed it"
-                );
-                assert!(
-                    !watched.write || watched.starts == 0 || watched.cleared,
-                    "a write was repeated blindly"
-                );
-                assert!(
-                    !watched.write || !watched.done,
-                    "a write that was done was started again"
-                );
-                assert!(
-                    watched.key.is_none() || watched.key.as_ref() == Some(key),
-                    "another key"
-                );
-                assert!(
-                    watched.compensation || !keys.contains(key),
-                    "another action's key"
-                );
-                assert_eq!(*attempt, watched.starts + 1);
-                (watched.starts, watched.cleared) = (*attempt, false);
-                watched.key = Some(key.clone());
+                let (compensation, frame) = (watched.compensation, watched.frame.clone());
+                if !compensation {
+                    self.expect_right(*action);
+                    self.expect_going(&frame);
+                }
+                self.started(*action, *attempt, key);
             }
             Event::ActionFinished {
                 action, outcome, ..
@@ -129,7 +233,11 @@ impl Auditor {
                 action,
                 outcome: Outcome::Done { .. },
                 ..
-            } => self.watched(*action).done = true,
+            } => {
+                // What an earlier entry of a stepped tool says is of no use.
+                let watched = self.watched(*action);
+                watched.done |= !watched.stepped;
+            }
             Event::ActionLookedUp {
                 action,
                 lookup: Lookup::NotFound,
@@ -156,7 +264,10 @@ impl Auditor {
             Event::Repinned { actions, .. } => {
                 for restated in actions {
                     let watched = self.watched(restated.action);
-                    assert_eq!(watched.starts, 0, "what was started was restated");
+                    assert!(
+                        watched.starts == 0 || watched.stepped,
+                        "what was started was restated"
+                    );
                     watched.hash = watched.params.hash(&watched.tool, &restated.tool.version);
                     (watched.gated, watched.allowed) = (true, None);
                 }
@@ -175,10 +286,37 @@ impl Auditor {
         }
     }
 
+    /// A call is made or a step taken.
+    fn started(&mut self, id: ActionId, attempt: u32, key: &String) {
+        let others = self
+            .actions
+            .iter()
+            .filter(|(other, watched)| **other != id && !watched.compensation);
+        let keys: BTreeSet<_> = others.filter_map(|(_, other)| other.key.clone()).collect();
+        let watched = self.watched(id);
+        assert!(!watched.closed, "what was settled was started again");
+        assert!(
+            !watched.write || watched.starts == 0 || watched.cleared,
+            "a write was repeated blindly"
+        );
+        assert!(!watched.done, "what was done was started again");
+        assert!(
+            watched.key.is_none() || watched.key.as_ref() == Some(key),
+            "another key"
+        );
+        assert!(
+            watched.compensation || !keys.contains(key),
+            "another action's key"
+        );
+        assert_eq!(attempt, watched.starts + 1);
+        (watched.starts, watched.cleared) = (attempt, false);
+        watched.key = Some(key.clone());
+    }
+
     fn decided(&mut self, id: ActionId, decision: &Decision, about: Option<Digest>) {
         let watched = self.watched(id);
         match decision {
-            Decision::Approve => {
+            Decision::Approve { .. } => {
                 assert_eq!(about, Some(watched.hash), "something else was approved");
                 watched.allowed = about;
             }
@@ -191,7 +329,7 @@ impl Auditor {
                 watched.closed = true
             }
             Decision::NotCommitted => watched.cleared = true,
-            Decision::Compensate => {}
+            Decision::Compensate | Decision::Answer { .. } => {}
         }
     }
 }

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use holdpoint_core::{
-    ActionStatus, Doubt, Index, IndexRow, Message, Role, State, Status, Subject, Verdict,
-    decode_head, decode_records, fold, next,
+    Action, ActionStatus, Conversation, Doubt, FramePath, Index, IndexRow, Message, Role, State,
+    Status, Subject, Verdict, Wait, decode_head, decode_records, fold, next,
 };
 
 use crate::thread::Thread;
@@ -19,7 +19,7 @@ pub(super) fn check_state(state: &State) {
                     .expect("held by no question");
                 let asked = interrupt.asks.iter().any(|ask| ask.action_id == action.id);
                 assert!(
-                    asked || action.verdict == Verdict::Allow,
+                    asked || action.verdict == Verdict::Allow || action.grant.is_some(),
                     "held, and never asked about"
                 );
                 assert_eq!(interrupt.frame, action.frame);
@@ -38,6 +38,11 @@ pub(super) fn check_state(state: &State) {
                 assert_eq!((by.parent, by.role), (Some(action.id), Role::Compensation));
             }
             ActionStatus::Unsettled { .. } => panic!("seen between appends"),
+            ActionStatus::Waiting { on, .. } => check_wait(state, action, on),
+            ActionStatus::Ready { .. } if action.role == Role::Step => {
+                let tool = action.parent.and_then(|id| state.actions.get(&id));
+                assert!(tool.is_some(), "a step that nobody will take again");
+            }
             ActionStatus::Ready { .. }
             | ActionStatus::Started { .. }
             | ActionStatus::Unknown { .. } => {}
@@ -54,7 +59,20 @@ pub(super) fn check_state(state: &State) {
             };
             let action = state.actions.get(&ask.action_id);
             match ask.subject {
-                Subject::Model => assert!(state.active().is_some() && state.stop().is_none()),
+                Subject::Model | Subject::Node { .. } => {
+                    let active = state.active().unwrap();
+                    assert!(active.stop.is_none());
+                    assert!(active.frames.contains_key(&interrupt.frame));
+                }
+                Subject::Question { action, .. } => {
+                    let on = Wait::Answer {
+                        interrupt: interrupt.id,
+                    };
+                    let action = action.and_then(|id| state.actions.get(&id)).unwrap();
+                    let waits =
+                        matches!(&action.status, ActionStatus::Waiting { on: it, .. } if *it == on);
+                    assert!(waits, "nobody waits for the answer");
+                }
                 _ => assert!(
                     action.is_some_and(|action| waits(&action.status)),
                     "a question about nothing"
@@ -62,11 +80,15 @@ pub(super) fn check_state(state: &State) {
             }
         }
     }
+    check_frames(state);
     let work = next(state);
     let reopened = |action: &holdpoint_core::Action| action.doubt == Doubt::Reopened;
     match state.status() {
         None => assert_eq!(*state, State::default()),
-        Some(Status::Running) => assert!(!work.is_empty(), "running, and nothing can go on"),
+        Some(Status::Running) => assert!(
+            !work.is_empty(),
+            "running, and nothing can go on: {state:#?}"
+        ),
         Some(Status::Waiting(cause)) => {
             assert!(
                 work.is_empty()
@@ -76,6 +98,10 @@ pub(super) fn check_state(state: &State) {
                         .any(|interrupt| interrupt.cause == cause)
             );
         }
+        Some(Status::Sleeping) => {
+            assert!(work.is_empty() && state.interrupts.is_empty() && state.due_at().is_some());
+        }
+        Some(Status::Paused) => assert!(work.is_empty() && state.active().unwrap().paused),
         Some(Status::Finished | Status::Failed | Status::Cancelled) => {
             assert!(state.active().is_none());
             assert!(
@@ -90,6 +116,36 @@ pub(super) fn check_state(state: &State) {
     }
 }
 
+fn check_wait(state: &State, action: &Action, on: &Wait) {
+    match on {
+        Wait::Frame { frame } => {
+            let frame = state.active().and_then(|active| active.frames.get(frame));
+            assert_eq!(frame.and_then(|frame| frame.task), Some(action.id));
+        }
+        Wait::Answer { interrupt } => assert!(state.interrupts.contains_key(interrupt)),
+        Wait::Until { time } => assert!(state.due_at().is_some_and(|due| due <= *time)),
+    }
+}
+
+/// Every frame but the run's own belongs to a task that waits for it.
+fn check_frames(state: &State) {
+    let Some(active) = state.active() else { return };
+    for (path, frame) in &active.frames {
+        if path.is_root() {
+            continue;
+        }
+        let task = frame.task.and_then(|task| state.actions.get(&task));
+        let on = Wait::Frame {
+            frame: path.clone(),
+        };
+        let waits = task.map(|task| &task.status);
+        assert!(
+            matches!(waits, Some(ActionStatus::Waiting { on: it, .. }) if *it == on),
+            "a frame without a task"
+        );
+    }
+}
+
 /// The rows of open things that a state must have.
 pub(super) fn open_rows(state: &State) -> BTreeSet<(Index, String)> {
     let pending = state
@@ -97,7 +153,8 @@ pub(super) fn open_rows(state: &State) -> BTreeSet<(Index, String)> {
         .keys()
         .map(|id| (Index::Pending, id.to_string()));
     let runnable = (!next(state).is_empty()).then(|| (Index::Runnable, String::new()));
-    pending.chain(runnable).collect()
+    let due = state.due_at().map(|_| (Index::Due, String::new()));
+    pending.chain(runnable).chain(due).collect()
 }
 
 /// Checks what the last appends stored, from the state that `folded` is on.
@@ -124,15 +181,23 @@ pub(super) fn check_stored(thread: &Thread, folded: &mut State) {
     check_transcript(thread);
 }
 
-/// Every call of a finished turn has exactly one tool message.
+/// Every call of a finished turn has exactly one tool message in the conversation of its frame.
 pub(super) fn check_transcript(thread: &Thread) {
-    let turn_is_open = thread
-        .state
-        .active()
-        .is_some_and(|_| !thread.state.actions.is_empty());
-    let messages = thread.transcript.messages();
+    let state = &thread.state;
+    let root = thread.transcript.frame(&FramePath::root()).unwrap();
+    let anything_open = state.active().is_some() && !state.actions.is_empty();
+    check_conversation(root, anything_open);
+    let frames = state.active().map(|active| active.frames.keys());
+    for path in frames.into_iter().flatten().filter(|path| !path.is_root()) {
+        let conversation = thread.transcript.frame(path);
+        let open = state.actions.values().any(|action| action.frame == *path);
+        check_conversation(conversation.expect("a frame without words"), open);
+    }
+}
+
+fn check_conversation(conversation: &Conversation, turn_is_open: bool) {
     let mut turns: Vec<(Vec<String>, Vec<String>)> = Vec::new();
-    for message in messages {
+    for message in conversation.messages() {
         match message {
             Message::Assistant { tool_calls, .. } => {
                 turns.push((tool_calls.into_iter().map(|call| call.id).collect(), vec![]));

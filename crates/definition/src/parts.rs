@@ -1,0 +1,160 @@
+//! What an agent and a subagent alike are made of. Where a subagent says nothing, it inherits.
+
+use holdpoint_core::{Breakpoints, Definition, FORMAT, InterruptMode, Policy, Subagent};
+use holdpoint_yaml::{Content, Field, Fields, Report};
+
+use crate::{
+    family::Family,
+    model,
+    policy::{self, Guarded},
+    tools::{self, Tools},
+};
+
+/// The parts of one agent, as far as they could be read; whatever is missing was reported.
+#[derive(Debug)]
+pub(crate) struct Parts {
+    pub(crate) model: Option<String>,
+    pub(crate) tools: Option<Tools>,
+    pub(crate) policy: Option<Policy>,
+    pub(crate) interrupt_mode: Option<InterruptMode>,
+    pub(crate) strict: Option<bool>,
+}
+
+/// Where parts come from that are not written.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Unsaid<'a> {
+    /// They get their defaults.
+    Default,
+    /// They are those of the agent above.
+    Inherited(&'a Parts),
+}
+
+impl Unsaid<'_> {
+    /// What the agent above has for a part, or the default. `None` if it could not be read.
+    fn part<T>(self, of: impl FnOnce(&Parts) -> Option<T>, default: T) -> Option<T> {
+        match self {
+            Self::Default => Some(default),
+            Self::Inherited(parent) => of(parent),
+        }
+    }
+}
+
+impl Parts {
+    /// Reads the parts of `agent`, whose keys are `fields`.
+    pub(crate) fn read(
+        agent: &Field<'_>,
+        fields: &Fields<'_>,
+        unsaid: Unsaid<'_>,
+        family: &mut Family<'_>,
+        report: &mut Report,
+    ) -> Self {
+        let model = match (fields.optional("model"), unsaid) {
+            (Some(field), _) => model::read(&field, family.base, report),
+            (None, Unsaid::Default) => {
+                fields.required("model", model::MISSING, report);
+                None
+            }
+            (None, Unsaid::Inherited(parent)) => parent
+                .model
+                .as_ref()
+                .and_then(|model| family.inherit(model, agent, report)),
+        };
+        let tools = match (fields.optional("tools"), unsaid) {
+            (Some(field), _) => tools::read_all(&field, unsaid, family, report),
+            (None, Unsaid::Default) => Some(Tools::default()),
+            (None, Unsaid::Inherited(parent)) => parent
+                .tools
+                .as_ref()
+                .and_then(|tools| family.inherit(tools, agent, report)),
+        };
+        match &tools {
+            Some(tools) => family.nodes.names.extend(tools.names.iter().cloned()),
+            None => family.nodes.incomplete = true,
+        }
+        let guarded = Guarded {
+            tools: tools.as_ref(),
+            has_tasks: has_subagents(fields),
+        };
+        let above = match unsaid {
+            Unsaid::Default => Some(policy::open()),
+            Unsaid::Inherited(parent) => match (&parent.policy, fields.optional("interrupt_on")) {
+                (None, _) => None,
+                (Some(policy), None) => family.inherit(policy, agent, report),
+                (Some(policy), Some(_)) => Some(Policy {
+                    default: policy.default,
+                    ..policy::open()
+                }),
+            },
+        };
+        let policy = policy::read(fields, guarded, above, &family.asks, report);
+        let interrupt_mode = match fields.optional("interrupt_mode") {
+            Some(field) => read_mode(&field, report),
+            None => unsaid.part(|parent| parent.interrupt_mode, InterruptMode::Batched),
+        };
+        let above = unsaid.part(|parent| parent.strict, false);
+        let strict = match fields.optional("strict") {
+            Some(field) => read_strict(&field, above, report),
+            None => above,
+        };
+        Self {
+            model,
+            tools,
+            policy,
+            interrupt_mode,
+            strict,
+        }
+    }
+
+    /// The definition that they make, without breakpoints.
+    pub(crate) fn assemble(
+        self,
+        name: String,
+        system_prompt: Option<String>,
+        subagents: Vec<Subagent>,
+        family: &Family<'_>,
+    ) -> Option<Definition> {
+        Some(Definition {
+            format: FORMAT,
+            name,
+            version: family.version.clone(),
+            model: self.model?,
+            system_prompt,
+            tools: self.tools?.specs,
+            policy: policy::complete(self.policy?, &family.asks),
+            interrupt_mode: self.interrupt_mode?,
+            limits: family.limits,
+            breakpoints: Breakpoints::default(),
+            subagents,
+            strict: self.strict?,
+        })
+    }
+}
+
+/// Whether an agent can give tasks. A list that cannot be read is a problem of its own.
+pub(crate) fn has_subagents(fields: &Fields<'_>) -> bool {
+    fields.optional("subagents").is_some_and(
+        |field| !matches!(&field.node.content, Content::List(items) if items.is_empty()),
+    )
+}
+
+fn read_mode(field: &Field<'_>, report: &mut Report) -> Option<InterruptMode> {
+    let words = [
+        ("batched", InterruptMode::Batched),
+        ("per_call", InterruptMode::PerCall),
+    ];
+    field.one_of("an interrupt mode", &words, report)
+}
+
+fn read_strict(field: &Field<'_>, above: Option<bool>, report: &mut Report) -> Option<bool> {
+    let strict = field.flag(report)?;
+    if !strict && above == Some(true) {
+        let help = "remove it here, or above";
+        field.problem(
+            "the agent above is `strict`, and so is this one",
+            help,
+            report,
+        );
+        return None;
+    }
+    Some(strict)
+}
