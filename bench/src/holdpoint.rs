@@ -2,6 +2,7 @@
 
 use std::{
     collections::BTreeMap,
+    ops::Range,
     path::Path,
     sync::{
         Arc,
@@ -10,8 +11,8 @@ use std::{
 };
 
 use anyhow::{Context as _, ensure};
-use holdpoint_core::{Answer, Decision, Principal, Status, ThreadId};
-use holdpoint_engine::{Agent, Engine, Kit, Options};
+use holdpoint_core::{Answer, Decision, InterruptId, Principal, Status, ThreadId};
+use holdpoint_engine::{Agent, Engine, Kit, Options, PendingPage};
 use holdpoint_models::Model;
 use holdpoint_store::{SharedStore, SqliteStore, ThreadKey};
 use holdpoint_tools::{Registry, Watchdog};
@@ -22,8 +23,11 @@ use crate::{
     workload::{Parking, Spent, Steps, Stopwatch, Tenths},
 };
 
+/// How many runs are parked at a time where nobody measures it.
+const GATHERING: usize = 128;
+
 /// An engine with the bench's agent.
-struct Bench {
+pub(crate) struct Bench {
     engine: Engine,
     agent: Arc<Agent>,
     operator: Principal,
@@ -31,7 +35,12 @@ struct Bench {
 }
 
 impl Bench {
-    async fn new(
+    /// On this store. The model makes so many calls before it is done; their results have so many characters.
+    ///
+    /// # Errors
+    ///
+    /// The store fails.
+    pub(crate) async fn new(
         store: SharedStore,
         asking: Asking,
         steps: usize,
@@ -58,7 +67,22 @@ impl Bench {
         })
     }
 
-    async fn start(&self, session: &str) -> anyhow::Result<ThreadKey> {
+    /// The thread of a session.
+    pub(crate) fn key(&self, session: &str) -> ThreadKey {
+        let tenant = &self.operator.actor.tenant;
+        let thread = ThreadId::of_session(tenant, &self.agent.definition.name, session);
+        ThreadKey {
+            tenant: tenant.as_str().into(),
+            thread,
+        }
+    }
+
+    /// Starts a run and drives it until it parks or ends.
+    ///
+    /// # Errors
+    ///
+    /// The store fails, or the session has a run that is not over.
+    pub(crate) async fn start(&self, session: &str) -> anyhow::Result<ThreadKey> {
         let input = "Transfer the money, please.";
         let run = self
             .engine
@@ -69,33 +93,55 @@ impl Bench {
         Ok(key)
     }
 
-    /// One run: it parks at the gated call, is approved, and ends.
-    async fn park_and_resume(&self, run: usize) -> anyhow::Result<()> {
-        let key = self.start(&session(run)).await?;
-        let state = self.engine.state(&key).await?.context("no such thread")?;
+    /// Reads which question is pending, approves it, and drives the run to its end.
+    ///
+    /// # Errors
+    ///
+    /// The store fails, or nothing is pending.
+    pub(crate) async fn resume(&self, key: &ThreadKey) -> anyhow::Result<()> {
+        let state = self.engine.state(key).await?.context("no such thread")?;
         let interrupt = *state.interrupts.keys().next().context("it did not park")?;
         let answer = Answer::All(Decision::APPROVE);
         self.engine
-            .answer(&self.operator, &key, interrupt, answer)
+            .answer(&self.operator, key, interrupt, answer)
             .await?
             .finish()
             .await?;
         Ok(())
     }
 
-    async fn is_finished(&self, session: &str) -> anyhow::Result<bool> {
+    /// A page of what is pending.
+    ///
+    /// # Errors
+    ///
+    /// The store fails.
+    pub(crate) async fn pending(
+        &self,
+        after: Option<InterruptId>,
+        limit: usize,
+    ) -> anyhow::Result<PendingPage> {
         let tenant = &self.operator.actor.tenant;
-        let thread = ThreadId::of_session(tenant, &self.agent.definition.name, session);
-        let key = ThreadKey {
-            tenant: tenant.as_str().into(),
-            thread,
-        };
-        let state = self.engine.state(&key).await?;
+        Ok(self.engine.pending(tenant, after, limit).await?)
+    }
+
+    /// Whether the run of a session is finished.
+    ///
+    /// # Errors
+    ///
+    /// The store fails.
+    pub(crate) async fn is_finished(&self, session: &str) -> anyhow::Result<bool> {
+        let state = self.engine.state(&self.key(session)).await?;
         Ok(state.and_then(|state| state.status()) == Some(Status::Finished))
+    }
+
+    /// How often the tool was called.
+    pub(crate) fn effects(&self) -> usize {
+        self.ledger.effects()
     }
 }
 
-fn session(run: usize) -> String {
+/// The session of a run.
+pub(crate) fn session(run: usize) -> String {
     format!("session-{run:06}")
 }
 
@@ -112,24 +158,17 @@ pub(crate) fn open(file: &Path) -> anyhow::Result<SharedStore> {
 /// A run fails, does not end as finished, or its effect did not happen exactly once.
 pub(crate) async fn park(store: SharedStore, work: Parking) -> anyhow::Result<Spent> {
     let bench = Arc::new(Bench::new(store, Asking::Always, 1, 0).await?);
-    let next = Arc::new(AtomicUsize::new(0));
-    let mut clients = JoinSet::new();
     let watch = Stopwatch::start();
-    for _ in 0..work.concurrency {
-        let (bench, next) = (Arc::clone(&bench), Arc::clone(&next));
-        clients.spawn(async move {
-            loop {
-                let run = next.fetch_add(1, Ordering::Relaxed);
-                if run >= work.runs {
-                    return anyhow::Ok(());
-                }
-                bench.park_and_resume(run).await?;
-            }
-        });
-    }
-    while let Some(client) = clients.join_next().await {
-        client??;
-    }
+    by_clients(
+        &bench,
+        work.concurrency,
+        0..work.runs,
+        |bench, session| async move {
+            let key = bench.start(&session).await?;
+            bench.resume(&key).await
+        },
+    )
+    .await?;
     let spent = watch.stop();
     for run in 0..work.runs {
         ensure!(
@@ -137,13 +176,61 @@ pub(crate) async fn park(store: SharedStore, work: Parking) -> anyhow::Result<Sp
             "run {run} is not finished"
         );
     }
-    let effects = bench.ledger.effects();
+    let effects = bench.effects();
     ensure!(
         effects == work.runs,
         "{effects} effects in {} runs",
         work.runs
     );
     Ok(spent)
+}
+
+/// Parks runs and leaves them so.
+///
+/// # Errors
+///
+/// A run fails, or does not park.
+pub(crate) async fn gather(file: &Path, runs: Range<usize>) -> anyhow::Result<()> {
+    let bench = Arc::new(Bench::new(open(file)?, Asking::Always, 1, 0).await?);
+    by_clients(&bench, GATHERING, runs, |bench, session| async move {
+        bench.start(&session).await?;
+        Ok(())
+    })
+    .await?;
+    let effects = bench.effects();
+    ensure!(effects == 0, "{effects} runs did not park");
+    Ok(())
+}
+
+/// Has clients work through runs, each taking the next one when it is done.
+async fn by_clients<W, F>(
+    bench: &Arc<Bench>,
+    clients: usize,
+    runs: Range<usize>,
+    work: W,
+) -> anyhow::Result<()>
+where
+    W: Fn(Arc<Bench>, String) -> F + Copy + Send + 'static,
+    F: Future<Output = anyhow::Result<()>> + Send,
+{
+    let next = Arc::new(AtomicUsize::new(runs.start));
+    let mut tasks = JoinSet::new();
+    for _ in 0..clients {
+        let (bench, next) = (Arc::clone(bench), Arc::clone(&next));
+        tasks.spawn(async move {
+            loop {
+                let run = next.fetch_add(1, Ordering::Relaxed);
+                if run >= runs.end {
+                    return anyhow::Ok(());
+                }
+                work(Arc::clone(&bench), session(run)).await?;
+            }
+        });
+    }
+    while let Some(task) = tasks.join_next().await {
+        task??;
+    }
+    Ok(())
 }
 
 /// W3: one thread with many steps. Returns how long the steps of its first and its last tenth took.

@@ -1,12 +1,17 @@
-//! Measures Holdpoint, and beside it the most that SQLite would let anyone do with the same rows.
+//! Measures Holdpoint, beside it the most that SQLite would let anyone do with the same rows, and LangGraph.
 //!
 //! `--quick` does little of everything, to see that it works; its figures mean nothing. Without it the figures go to
 //! `target/bench/results.json` and `docs/performance.md`, and a missed target ends with exit code 1.
 
 mod ceiling;
+mod crowd;
+mod database;
 mod holdpoint;
+mod langgraph;
 mod machine;
 mod measurement;
+mod plan;
+mod program;
 mod recording;
 mod report;
 mod rounds;
@@ -21,11 +26,8 @@ use anyhow::Context as _;
 use clap::Parser;
 
 use crate::{
-    machine::Machine,
-    measurement::System,
-    report::Report,
-    rounds::{Plan, Rounds},
-    target::TARGETS,
+    crowd::Errand, langgraph::Langgraph, machine::Machine, measurement::System, plan::Plan,
+    report::Report, rounds::Rounds, target::TARGETS, workload::Workload,
 };
 
 /// The one of the `holdpoint` binary; the ceiling has it too.
@@ -34,19 +36,26 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// Measures Holdpoint.
 #[derive(Debug, Parser)]
+#[command(args_conflicts_with_subcommands = true)]
 struct Args {
+    /// What the bench starts itself for.
+    #[command(subcommand)]
+    errand: Option<Errand>,
     /// Do little of everything, to see that it works. Targets are shown but not enforced, and no page is written.
     #[arg(long)]
     quick: bool,
     /// Only this workload. Nothing but the table is written then.
-    #[arg(long, value_parser = ["W1", "W3"])]
-    workload: Option<String>,
+    #[arg(long)]
+    workload: Option<Workload>,
     /// Only this many clients (W1). Nothing but the table is written then.
     #[arg(long)]
     concurrency: Option<usize>,
-    /// Only this system. Nothing but the table is written then.
+    /// Only so many parked (W2, W4); may be given more than once. Nothing but the table is written then.
     #[arg(long)]
-    system: Option<System>,
+    parked: Vec<usize>,
+    /// Only this system; may be given more than once. Nothing but the table is written then.
+    #[arg(long)]
+    system: Vec<System>,
     /// How many rounds.
     #[arg(long)]
     rounds: Option<usize>,
@@ -59,14 +68,19 @@ impl Args {
         } else {
             Plan::full()
         };
-        if let Some(workload) = &self.workload {
-            plan.workloads.retain(|planned| planned == workload);
+        if let Some(workload) = self.workload {
+            plan.workloads = vec![workload];
         }
         if let Some(concurrency) = self.concurrency {
             plan.concurrencies = vec![concurrency];
         }
-        if let Some(system) = self.system {
-            plan.systems = vec![system];
+        if !self.parked.is_empty() {
+            plan.parked.clone_from(&self.parked);
+            plan.parked.sort_unstable();
+            plan.parked.dedup();
+        }
+        if !self.system.is_empty() {
+            plan.systems.retain(|system| self.system.contains(system));
         }
         if let Some(rounds) = self.rounds {
             plan.rounds = rounds.max(1);
@@ -75,13 +89,29 @@ impl Args {
     }
 
     const fn is_partial(&self) -> bool {
-        self.workload.is_some() || self.concurrency.is_some() || self.system.is_some()
+        self.workload.is_some()
+            || self.concurrency.is_some()
+            || !self.parked.is_empty()
+            || !self.system.is_empty()
     }
 }
 
 #[tokio::main]
-async fn main() -> anyhow::Result<ExitCode> {
-    let args = Args::parse();
+async fn main() -> ExitCode {
+    match run(&Args::parse()).await {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("{error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    if let Some(errand) = &args.errand {
+        errand.run().await?;
+        return Ok(ExitCode::SUCCESS);
+    }
     let root = Path::new(env!("CARGO_MANIFEST_DIR"))
         .parent()
         .context("the bench lies in no folder")?;
@@ -89,10 +119,17 @@ async fn main() -> anyhow::Result<ExitCode> {
     fs::create_dir_all(&out)?;
     // Beside the results and not where temporary files go: that may be memory.
     let folder = tempfile::tempdir_in(&out)?;
-    let machine = Machine::look(folder.path())?;
     let plan = args.plan();
+    // First, because it may fail, and so that it is no part of the load that the machine has.
+    let peer = if plan.systems.contains(&System::Langgraph) {
+        Some(Langgraph::install(root, &out.join("langgraph")).await?)
+    } else {
+        None
+    };
+    let about = peer.as_ref().map(|peer| peer.about().to_owned());
+    let machine = Machine::look(folder.path())?;
     let rounds = plan.rounds;
-    let mut runner = Rounds::new(plan, folder.path());
+    let mut runner = Rounds::new(plan, folder.path(), peer);
     runner.run().await?;
     let (samples, weights) = runner.into_results();
     let measured = samples.medians();
@@ -102,6 +139,7 @@ async fn main() -> anyhow::Result<ExitCode> {
         .collect();
     let report = Report {
         machine,
+        peer: about,
         rounds,
         weights,
         measured,

@@ -2,6 +2,8 @@
 
 use serde::Serialize;
 
+use crate::workload::Workload;
+
 /// Whose figure it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, clap::ValueEnum)]
 #[serde(rename_all = "snake_case")]
@@ -10,14 +12,20 @@ pub(crate) enum System {
     Holdpoint,
     /// The same rows, written by a bare loop.
     Ceiling,
+    /// The peer: LangGraph with its SQLite checkpointer.
+    Langgraph,
 }
 
 impl System {
+    /// All of them, in the order in which they are measured.
+    pub(crate) const ALL: [Self; 3] = [Self::Holdpoint, Self::Ceiling, Self::Langgraph];
+
     /// The name in tables.
     pub(crate) const fn as_str(self) -> &'static str {
         match self {
             Self::Holdpoint => "holdpoint",
             Self::Ceiling => "ceiling",
+            Self::Langgraph => "langgraph",
         }
     }
 }
@@ -26,12 +34,12 @@ impl System {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub(crate) struct Setting {
     /// Which workload.
-    pub(crate) workload: &'static str,
+    pub(crate) workload: Workload,
     /// Whose figure.
     pub(crate) system: System,
     /// How many clients there are.
     pub(crate) concurrency: usize,
-    /// How many other runs are parked meanwhile.
+    /// How many runs are parked meanwhile.
     pub(crate) parked: usize,
 }
 
@@ -110,9 +118,28 @@ pub(crate) fn median(values: &[f64]) -> f64 {
     }
 }
 
+/// The value that this share of all values does not exceed.
+pub(crate) fn quantile(values: &[f64], share: f64) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    // Not negative and at most the length, so that nothing is lost.
+    let rank = (share.clamp(0.0, 1.0) * sorted.len() as f64).ceil() as usize;
+    let at = sorted.get(rank.saturating_sub(1));
+    at.copied().unwrap_or(f64::NAN)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_quantile_is_a_value_that_was_measured() {
+        let values: Vec<f64> = (1..=200).rev().map(f64::from).collect();
+        assert_eq!(quantile(&values, 0.99), 198.0);
+        assert_eq!(quantile(&values, 0.50), 100.0);
+        assert_eq!(quantile(&values[..1], 0.99), 200.0);
+        assert!(quantile(&[], 0.99).is_nan());
+    }
 
     #[test]
     fn the_median_is_the_middle_or_the_mean_of_the_two_in_the_middle() {

@@ -10,17 +10,22 @@ use crate::{
     target::Verdict,
 };
 
-/// What stands around the results, where there is no page yet.
+/// What stands around the results.
 const PAGE: &str = include_str!("performance.md");
 
 /// Between these, the page belongs to the bench.
 const BEGIN: &str = "<!-- bench: begin; written by `cargo xtask bench`, do not edit -->";
 const END: &str = "<!-- bench: end -->";
 
+/// How many columns of the table come before the figures.
+const WORDS: usize = 4;
+
 /// All that one run of the bench found out.
 #[derive(Debug)]
 pub(crate) struct Report {
     pub(crate) machine: Machine,
+    /// Which versions of the peer were measured, if it was.
+    pub(crate) peer: Option<String>,
     pub(crate) rounds: usize,
     /// What was written per unit of each workload.
     pub(crate) weights: Vec<String>,
@@ -32,6 +37,9 @@ impl Report {
     /// The whole report as Markdown that reads well on a terminal too.
     pub(crate) fn markdown(&self) -> String {
         let mut text = format!("Machine: {}.\n", self.machine);
+        if let Some(peer) = &self.peer {
+            writeln!(text, "Peer: {peer}.").ok();
+        }
         let plural = if self.rounds == 1 { "" } else { "s" };
         writeln!(text, "Medians of {} round{plural}.\n", self.rounds).ok();
         text.push_str(&self.table());
@@ -64,6 +72,7 @@ impl Report {
         let mut grid = vec![vec![
             "workload".to_owned(),
             "concurrency".to_owned(),
+            "parked".to_owned(),
             "metric".to_owned(),
         ]];
         if let Some(heads) = grid.first_mut() {
@@ -71,8 +80,9 @@ impl Report {
         }
         for (row, cells) in rows {
             let mut line = vec![
-                row.setting.workload.to_owned(),
+                row.setting.workload.as_str().to_owned(),
                 row.setting.concurrency.to_string(),
+                row.setting.parked.to_string(),
                 format!("{} ({})", row.metric, row.unit),
             ];
             for system in &systems {
@@ -95,24 +105,17 @@ impl Report {
         fs::write(file, text).with_context(|| format!("cannot write `{}`", file.display()))
     }
 
-    /// Puts the report into the documentation, leaving what people wrote around it as it is.
+    /// Writes the page of the documentation: the text that describes this bench, and what it found.
     ///
     /// # Errors
     ///
-    /// The page cannot be written, or has lost the marks between which the report belongs.
+    /// The page cannot be written.
     pub(crate) fn publish(&self, page: &Path) -> anyhow::Result<()> {
-        let shown = page.display();
-        let text = if page.exists() {
-            fs::read_to_string(page).with_context(|| format!("cannot read `{shown}`"))?
-        } else {
-            PAGE.to_owned()
-        };
-        let text = insert(&text, &self.markdown())
-            .with_context(|| format!("`{shown}` has lost its marks `{BEGIN}` and `{END}`"))?;
+        let text = insert(PAGE, &self.markdown()).context("the page has lost its marks")?;
         if let Some(folder) = page.parent() {
             fs::create_dir_all(folder)?;
         }
-        fs::write(page, text).with_context(|| format!("cannot write `{shown}`"))
+        fs::write(page, text).with_context(|| format!("cannot write `{}`", page.display()))
     }
 }
 
@@ -142,7 +145,7 @@ fn render(grid: &[Vec<String>]) -> String {
     let mut text = String::new();
     for (nth, line) in grid.iter().enumerate() {
         for (column, (cell, width)) in line.iter().zip(&widths).enumerate() {
-            if column < 3 {
+            if column < WORDS {
                 write!(text, "| {cell:<width$} ").ok();
             } else {
                 write!(text, "| {cell:>width$} ").ok();
@@ -152,7 +155,7 @@ fn render(grid: &[Vec<String>]) -> String {
         if nth == 0 {
             for (column, width) in widths.iter().enumerate() {
                 let rule = "-".repeat(width + 1);
-                let end = if column < 3 { '-' } else { ':' };
+                let end = if column < WORDS { '-' } else { ':' };
                 write!(text, "|{rule}{end}").ok();
             }
             text.push_str("|\n");
@@ -161,7 +164,7 @@ fn render(grid: &[Vec<String>]) -> String {
     text
 }
 
-/// Replaces what is between the marks.
+/// Puts a report between the marks.
 fn insert(page: &str, report: &str) -> Option<String> {
     let (before, rest) = page.split_once(BEGIN)?;
     let (_, after) = rest.split_once(END)?;
@@ -173,19 +176,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_report_replaces_the_one_before_and_nothing_else() {
-        let page = insert(PAGE, "Report 1").unwrap();
-        let again = insert(&page, "Report 2").unwrap();
-        assert_eq!(again, page.replace("Report 1", "Report 2"));
-        assert_eq!(page.replace("\n\nReport 1\n", "\n"), PAGE);
+    fn a_report_stands_between_the_marks_and_changes_nothing_else() {
+        let page = insert(PAGE, "Report").unwrap();
+        assert_eq!(page.replace("\n\nReport\n", "\n"), PAGE);
         assert_eq!(insert("no marks", "x"), None);
     }
 
     #[test]
     fn figures_line_up_to_the_right() {
-        let line = |cells: [&str; 4]| cells.map(str::to_owned).to_vec();
-        let grid = [line(["a", "b", "c", "d"]), line(["W1", "1", "m (u)", "12"])];
-        let table = "| a  | b | c     |  d |\n|----|---|-------|---:|\n| W1 | 1 | m (u) | 12 |\n";
+        let line = |cells: [&str; 5]| cells.map(str::to_owned).to_vec();
+        let grid = [
+            line(["a", "b", "c", "d", "e"]),
+            line(["W1", "1", "0", "m (u)", "12"]),
+        ];
+        let table = "| a  | b | c | d     |  e |\n|----|---|---|-------|---:|\n| W1 | 1 | 0 | m (u) | 12 |\n";
         assert_eq!(render(&grid), table);
     }
 }

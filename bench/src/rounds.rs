@@ -1,82 +1,43 @@
 //! The rounds: every system in turn, on a new file each time, so that all of them see the same machine.
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-    sync::Arc,
-};
+mod killed;
+mod parked;
+mod parking;
+mod steps;
 
-use rusqlite::Connection;
+use std::{path::Path, sync::Arc};
+
+use anyhow::Context as _;
 
 use crate::{
-    ceiling, holdpoint,
+    database::Databases,
+    langgraph::Langgraph,
     measurement::{Samples, Setting, System},
+    plan::Plan,
+    program::Program,
     recording::Recording,
-    script::{Script, Weight},
-    workload::{Parking, Steps, Tenths},
+    rounds::parked::Crowds,
+    script::Script,
+    workload::Workload,
 };
-
-/// What is to be measured.
-#[derive(Debug, Clone)]
-pub(crate) struct Plan {
-    pub(crate) workloads: Vec<&'static str>,
-    pub(crate) systems: Vec<System>,
-    pub(crate) rounds: usize,
-    /// How many runs W1 has.
-    pub(crate) runs: usize,
-    pub(crate) concurrencies: Vec<usize>,
-    /// What W3 is.
-    pub(crate) steps: Steps,
-}
-
-impl Plan {
-    /// What counts.
-    pub(crate) fn full() -> Self {
-        Self {
-            workloads: vec!["W1", "W3"],
-            systems: vec![System::Holdpoint, System::Ceiling],
-            rounds: 5,
-            runs: 2_000,
-            concurrencies: vec![1, 32, 128],
-            steps: Steps {
-                steps: 2_000,
-                characters: 500,
-            },
-        }
-    }
-
-    /// Just enough to see that everything works.
-    pub(crate) fn quick() -> Self {
-        Self {
-            rounds: 2,
-            runs: 40,
-            concurrencies: vec![1, 8],
-            steps: Steps {
-                steps: 40,
-                characters: 500,
-            },
-            ..Self::full()
-        }
-    }
-}
 
 /// Measures round by round.
 #[derive(Debug)]
 pub(crate) struct Rounds<'a> {
     plan: Plan,
-    folder: &'a Path,
-    files: usize,
+    databases: Databases<'a>,
+    peer: Option<Langgraph>,
     samples: Samples,
     weights: Vec<String>,
 }
 
 impl<'a> Rounds<'a> {
-    /// With databases in this folder.
-    pub(crate) fn new(plan: Plan, folder: &'a Path) -> Self {
+    /// With databases in this folder, and the peer if it is to be measured.
+    pub(crate) fn new(plan: Plan, folder: &'a Path, peer: Option<Langgraph>) -> Self {
         Self {
             plan,
-            folder,
-            files: 0,
+            databases: Databases::new(folder),
+            peer,
             samples: Samples::default(),
             weights: Vec::new(),
         }
@@ -93,135 +54,66 @@ impl<'a> Rounds<'a> {
     ///
     /// Something failed, or did not do what it should.
     pub(crate) async fn run(&mut self) -> anyhow::Result<()> {
-        let parked = self.record_parking().await?;
-        let stepped = self.record_steps().await?;
-        for _ in 0..self.plan.rounds {
-            if self.plan.workloads.contains(&"W1") {
+        let parking = self.record_parking().await?;
+        let steps = self.record_steps().await?;
+        let crowds = self.gather().await?;
+        for round in 1..=self.plan.rounds {
+            eprintln!("round {round} of {}", self.plan.rounds);
+            if self.plan.has(Workload::W1) {
                 for concurrency in self.plan.concurrencies.clone() {
-                    self.park(concurrency, &parked).await?;
+                    self.park(concurrency, &parking).await?;
                 }
             }
-            if self.plan.workloads.contains(&"W3") {
-                self.step(stepped.as_ref()).await?;
+            if self.plan.has(Workload::W2) {
+                self.resume(&crowds).await?;
+            }
+            if self.plan.has(Workload::W3) {
+                self.step(steps.as_ref()).await?;
+            }
+            if self.plan.has(Workload::W4) {
+                self.kill(&crowds).await?;
             }
         }
         Ok(())
     }
 
-    fn needs_script(&self, workload: &str) -> bool {
-        self.plan.systems.contains(&System::Ceiling) && self.plan.workloads.contains(&workload)
+    fn needs_script(&self, workload: Workload) -> bool {
+        self.plan.systems.contains(&System::Ceiling) && self.plan.has(workload)
     }
 
-    /// What Holdpoint writes in W1.
-    async fn record_parking(&mut self) -> anyhow::Result<Arc<Vec<Arc<Script>>>> {
-        if !self.needs_script("W1") {
-            return Ok(Arc::default());
-        }
-        let file = self.new_file();
-        let recording = Arc::new(Recording::new(holdpoint::open(&file)?));
-        let work = Parking {
-            runs: self.plan.runs,
-            concurrency: 32,
-        };
-        holdpoint::park(recording.clone(), work).await?;
-        let scripts = scripts(&recording);
-        drop(recording);
-        remove(&file)?;
-        let weight = Weight::of(&scripts);
-        self.weights
-            .push(format!("W1, per run: {}.", weight.per(work.runs)));
-        Ok(Arc::new(scripts))
+    fn add(&mut self, setting: Setting, metric: &'static str, unit: &'static str, value: f64) {
+        self.samples.add(setting, metric, unit, value);
     }
 
-    /// What Holdpoint writes in W3.
-    async fn record_steps(&mut self) -> anyhow::Result<Option<Arc<Script>>> {
-        if !self.needs_script("W3") {
-            return Ok(None);
-        }
-        let file = self.new_file();
-        let recording = Arc::new(Recording::new(holdpoint::open(&file)?));
-        let work = self.plan.steps;
-        holdpoint::step(recording.clone(), work).await?;
-        let scripts = scripts(&recording);
-        drop(recording);
-        remove(&file)?;
-        let weight = Weight::of(&scripts);
-        self.weights
-            .push(format!("W3, per step: {}.", weight.per(work.steps)));
-        Ok(scripts.into_iter().next())
+    /// The peer.
+    fn peer(&self) -> anyhow::Result<&Langgraph> {
+        self.peer.as_ref().context("the peer is not installed")
     }
 
-    async fn park(
-        &mut self,
-        concurrency: usize,
-        scripts: &Arc<Vec<Arc<Script>>>,
-    ) -> anyhow::Result<()> {
-        let work = Parking {
-            runs: self.plan.runs,
-            concurrency,
-        };
-        let mut rates = Vec::new();
-        for system in self.plan.systems.clone() {
-            let file = self.new_file();
-            let spent = match system {
-                System::Holdpoint => holdpoint::park(holdpoint::open(&file)?, work).await?,
-                System::Ceiling => ceiling::park(&file, scripts, work).await?,
-            };
-            remove(&file)?;
-            let rate = work.runs as f64 / spent.time.as_secs_f64();
-            let processor = spent.processor.as_secs_f64() * 1e6 / work.runs as f64;
-            let name = system.as_str();
-            eprintln!(
-                "W1 at {concurrency}, {name}: {rate:.0} runs/s, {processor:.0} µs of processor each"
-            );
-            let setting = setting("W1", system, concurrency);
-            self.samples.add(setting, "runs_per_s", "1/s", rate);
-            self.samples
-                .add(setting, "processor_us_per_run", "us", processor);
-            rates.push(rate);
-        }
-        if let [holdpoint, ceiling] = *rates {
-            let setting = setting("W1", System::Holdpoint, concurrency);
-            self.samples
-                .add(setting, "of_ceiling", "ratio", holdpoint / ceiling);
-        }
-        Ok(())
+    /// What to start for W2 and W4; nothing for a system that has no part in them.
+    fn program(&self, system: System) -> anyhow::Result<Option<Program>> {
+        Ok(match system {
+            System::Holdpoint => Some(Program::ourselves()?),
+            System::Langgraph => self.peer.as_ref().map(Langgraph::program),
+            System::Ceiling => None,
+        })
     }
 
-    async fn step(&mut self, script: Option<&Arc<Script>>) -> anyhow::Result<()> {
-        let work = self.plan.steps;
-        for system in self.plan.systems.clone() {
-            let file = self.new_file();
-            let Tenths { first, last } = match (system, script) {
-                (System::Holdpoint, _) => holdpoint::step(holdpoint::open(&file)?, work).await?,
-                (System::Ceiling, Some(script)) => ceiling::step(&file, script, work).await?,
-                (System::Ceiling, None) => continue,
-            };
-            let disk = remove(&file)? as f64;
-            eprintln!("W3, {}: {first:.0} µs, {last:.0} µs", system.as_str());
-            let setting = setting("W3", system, 1);
-            let mut add = |metric, unit, value| self.samples.add(setting, metric, unit, value);
-            add("step_us_first_tenth", "us", first);
-            add("step_us_last_tenth", "us", last);
-            add("last_over_first", "ratio", last / first);
-            add("disk_bytes", "bytes", disk);
-            add("disk_over_text", "ratio", disk / work.text() as f64);
-        }
-        Ok(())
-    }
-
-    fn new_file(&mut self) -> PathBuf {
-        self.files += 1;
-        self.folder.join(format!("{}.db", self.files))
+    /// The largest of what is parked for a system.
+    fn largest(&self, crowds: &Crowds, system: System) -> Option<usize> {
+        let parked = self.plan.parked(system);
+        parked
+            .into_iter()
+            .rfind(|parked| crowds.has(system, *parked))
     }
 }
 
-const fn setting(workload: &'static str, system: System, concurrency: usize) -> Setting {
+const fn setting(workload: Workload, system: System, concurrency: usize, parked: usize) -> Setting {
     Setting {
         workload,
         system,
         concurrency,
-        parked: 0,
+        parked,
     }
 }
 
@@ -231,21 +123,4 @@ fn scripts(recording: &Recording) -> Vec<Arc<Script>> {
         .into_iter()
         .map(|(key, commits)| Arc::new(Script::new(&key, commits)))
         .collect()
-}
-
-/// Removes a closed database. Returns how large it was with everything in its main file.
-fn remove(file: &Path) -> anyhow::Result<u64> {
-    let conn = Connection::open(file)?;
-    conn.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?;
-    drop(conn);
-    let mut bytes = 0;
-    for suffix in ["", "-wal", "-shm"] {
-        let mut part = file.as_os_str().to_owned();
-        part.push(suffix);
-        if let Ok(meta) = fs::metadata(&part) {
-            bytes += meta.len();
-            fs::remove_file(&part)?;
-        }
-    }
-    Ok(bytes)
 }

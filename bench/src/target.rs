@@ -2,13 +2,17 @@
 
 use std::fmt;
 
-use crate::measurement::{Measurement, System};
+use crate::{
+    measurement::{Measurement, System},
+    workload::Workload,
+};
 
 /// A bound that one of Holdpoint's figures must keep.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Target {
-    workload: &'static str,
+    workload: Workload,
     concurrency: usize,
+    parked: usize,
     metric: &'static str,
     bound: Bound,
 }
@@ -17,35 +21,41 @@ pub(crate) struct Target {
 enum Bound {
     AtLeast(f64),
     AtMost(f64),
+    Under(f64),
 }
 
 /// The targets.
-pub(crate) const TARGETS: [Target; 4] = [
-    Target {
-        workload: "W1",
-        concurrency: 32,
-        metric: "of_ceiling",
-        bound: Bound::AtLeast(0.5),
-    },
-    Target {
-        workload: "W1",
-        concurrency: 128,
-        metric: "of_ceiling",
-        bound: Bound::AtLeast(0.5),
-    },
-    Target {
-        workload: "W3",
-        concurrency: 1,
-        metric: "last_over_first",
-        bound: Bound::AtMost(1.2),
-    },
-    Target {
-        workload: "W3",
-        concurrency: 1,
-        metric: "disk_over_text",
-        bound: Bound::AtMost(4.0),
-    },
+pub(crate) const TARGETS: [Target; 11] = [
+    at(Workload::W1, 32, "of_ceiling", Bound::AtLeast(0.5)),
+    at(Workload::W1, 128, "of_ceiling", Bound::AtLeast(0.5)),
+    at(Workload::W1, 32, "over_langgraph", Bound::AtLeast(25.0)),
+    at(Workload::W1, 128, "over_langgraph", Bound::AtLeast(40.0)),
+    among(Workload::W2, "p99_over_fewest", Bound::AtMost(1.5)),
+    among(Workload::W2, "rss_growth_mb", Bound::Under(16.0)),
+    among(Workload::W2, "page_ms", Bound::Under(5.0)),
+    at(Workload::W3, 1, "last_over_first", Bound::AtMost(1.2)),
+    at(Workload::W3, 1, "disk_over_text", Bound::AtMost(4.0)),
+    among(Workload::W4, "ready_ms", Bound::Under(1_000.0)),
+    among(Workload::W4, "first_resume_ms", Bound::Under(1_000.0)),
 ];
+
+const fn at(workload: Workload, concurrency: usize, metric: &'static str, bound: Bound) -> Target {
+    Target {
+        workload,
+        concurrency,
+        parked: 0,
+        metric,
+        bound,
+    }
+}
+
+/// With as many parked as there ever are.
+const fn among(workload: Workload, metric: &'static str, bound: Bound) -> Target {
+    Target {
+        parked: 100_000,
+        ..at(workload, 1, metric, bound)
+    }
+}
 
 /// What became of a target.
 #[derive(Debug, Clone, Copy)]
@@ -61,6 +71,7 @@ impl Target {
             measurement.setting.system == System::Holdpoint
                 && measurement.setting.workload == self.workload
                 && measurement.setting.concurrency == self.concurrency
+                && measurement.setting.parked == self.parked
                 && measurement.metric == self.metric
         });
         Verdict {
@@ -76,6 +87,7 @@ impl Verdict {
         self.value.is_some_and(|value| match self.target.bound {
             Bound::AtLeast(least) => value.is_nan() || value < least,
             Bound::AtMost(most) => value.is_nan() || value > most,
+            Bound::Under(limit) => value.is_nan() || value >= limit,
         })
     }
 }
@@ -85,13 +97,19 @@ impl fmt::Display for Verdict {
         let Target {
             workload,
             concurrency,
+            parked,
             metric,
             bound,
         } = self.target;
-        write!(f, "{workload} at {concurrency}: `{metric}` ")?;
+        let workload = workload.as_str();
+        match parked {
+            0 => write!(f, "{workload} at {concurrency}: `{metric}` ")?,
+            parked => write!(f, "{workload} with {parked} parked: `{metric}` ")?,
+        }
         match bound {
             Bound::AtLeast(least) => write!(f, "at least {least}: ")?,
             Bound::AtMost(most) => write!(f, "at most {most}: ")?,
+            Bound::Under(limit) => write!(f, "under {limit}: ")?,
         }
         match self.value {
             None => f.write_str("not measured"),

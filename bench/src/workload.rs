@@ -3,7 +3,40 @@
 use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
+use serde::Serialize;
 use tokio::time::Instant;
+
+/// The workloads there are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, clap::ValueEnum)]
+pub(crate) enum Workload {
+    /// Runs that are parked and resumed.
+    #[value(name = "W1")]
+    W1,
+    /// Resumes while others are parked.
+    #[value(name = "W2")]
+    W2,
+    /// One thread of many steps.
+    #[value(name = "W3")]
+    W3,
+    /// A start after `kill -9`.
+    #[value(name = "W4")]
+    W4,
+}
+
+impl Workload {
+    /// All of them.
+    pub(crate) const ALL: [Self; 4] = [Self::W1, Self::W2, Self::W3, Self::W4];
+
+    /// The name in tables.
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            Self::W1 => "W1",
+            Self::W2 => "W2",
+            Self::W3 => "W3",
+            Self::W4 => "W4",
+        }
+    }
+}
 
 /// W1: runs that are parked and resumed.
 #[derive(Debug, Clone, Copy)]
@@ -83,6 +116,17 @@ impl Tenths {
     /// From the times at which steps began, and the time at which the last one ended. Each step may consist of several
     /// equal parts that each have a time.
     pub(crate) fn new(times: &[Instant], steps: usize) -> Self {
+        let Some(begin) = times.first() else {
+            return Self::of_seconds(&[], steps);
+        };
+        let seconds = times
+            .iter()
+            .map(|time| time.duration_since(*begin).as_secs_f64());
+        Self::of_seconds(&seconds.collect::<Vec<_>>(), steps)
+    }
+
+    /// The same, from times in seconds.
+    pub(crate) fn of_seconds(times: &[f64], steps: usize) -> Self {
         let parts = times.len().saturating_sub(1);
         let tenth = (parts / 10).max(1);
         let share = tenth as f64 * steps as f64 / parts.max(1) as f64;
@@ -90,11 +134,27 @@ impl Tenths {
             let (Some(begin), Some(end)) = (times.get(from), times.get(from + tenth)) else {
                 return f64::NAN;
             };
-            end.duration_since(*begin).as_secs_f64() * 1e6 / share
+            (end - begin) * 1e6 / share
         };
         Self {
             first: mean(0),
             last: mean(parts.saturating_sub(tenth)),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tenths_are_means_over_the_first_and_the_last_tenth_of_the_steps() {
+        let times: Vec<f64> = (0..=40_u32).map(|at| f64::from(at * at)).collect();
+        let tenths = Tenths::of_seconds(&times, 20);
+        // Forty parts are twenty steps; four parts are two.
+        assert_eq!(
+            (tenths.first, tenths.last),
+            (16e6 / 2.0, (1600.0 - 1296.0) * 1e6 / 2.0)
+        );
     }
 }

@@ -1,4 +1,4 @@
-//! What developers run: `cargo xtask COMMAND`. It needs nothing but Rust.
+//! What developers run: `cargo xtask COMMAND`. It needs nothing but Rust, and `bench` a Python for the peer.
 
 mod check;
 mod demo;
@@ -18,7 +18,7 @@ const HELP: &str = "usage: cargo xtask COMMAND
   test                           check, then every test; this is what CI runs
   torture [--only X] [--seed N]  the safety tests in full; fills docs/reliability.md
                                  --only those with X in their name: prints the tables instead
-  bench [ARGUMENTS]              benchmarks; fills docs/performance.md
+  bench [ARGUMENTS]              benchmarks; writes docs/performance.md
   demo                           stop, kill -9, restart, approve: a narrated walk
 
 Tests that start the binary need the builds that `test` makes. To run a single one again, name it after

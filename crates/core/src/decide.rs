@@ -125,6 +125,7 @@ pub(crate) fn decide_on(
             };
             outside::ask(&mut draft, asker, kind, prompt, expiry)?;
         }
+        Command::Withdraw { interrupt } => outside::withdraw(&mut draft, interrupt)?,
         Command::Cancel => run::cancel(&mut draft)?,
         Command::Pause => run::pause(&mut draft, true)?,
         Command::Continue => run::pause(&mut draft, false)?,

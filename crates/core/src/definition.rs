@@ -3,11 +3,21 @@
 use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use crate::{Digest, Policy, Span};
+use crate::{Allowed, Digest, FORMAT, Gate, HttpRequest, Policy, Ruling, Span};
 
 /// An agent's definition, complete and checked: every default filled in, every path absolute.
+///
+/// ```
+/// use holdpoint_core::{Definition, Effect, ToolSpec};
+/// let clerk = Definition::new("clerk", "scripted:/srv/clerk.yaml")
+///     .with_prompt("You pay money back.")
+///     .with_tool(ToolSpec::code("get_order", Effect::Read))
+///     .with_tool(ToolSpec::code("refund", Effect::Write).with_description("Pays an order back."))
+///     .ask("refund");
+/// assert!(clerk.policy.may_ask("refund") && !clerk.policy.may_ask("get_order"));
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Definition {
     /// The stored format's version.
@@ -69,6 +79,111 @@ impl Breakpoints {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.before.is_empty() && self.after.is_empty()
+    }
+}
+
+/// Building one in code.
+impl Definition {
+    /// An agent without tools, with this model, in which nobody is asked.
+    #[must_use]
+    pub fn new(name: impl Into<String>, model: impl Into<String>) -> Self {
+        Self {
+            format: FORMAT,
+            name: name.into(),
+            version: "1".to_owned(),
+            model: model.into(),
+            system_prompt: None,
+            tools: Vec::new(),
+            policy: Policy::open(),
+            interrupt_mode: InterruptMode::Batched,
+            limits: Limits::default(),
+            breakpoints: Breakpoints::default(),
+            subagents: Vec::new(),
+            strict: false,
+        }
+    }
+
+    /// With another version than `1`.
+    #[must_use]
+    pub fn with_version(mut self, version: impl Into<String>) -> Self {
+        self.version = version.into();
+        self
+    }
+
+    /// With this for the model to be told first.
+    #[must_use]
+    pub fn with_prompt(mut self, prompt: impl Into<String>) -> Self {
+        self.system_prompt = Some(prompt.into());
+        self
+    }
+
+    /// With this tool, in place of one of the same name.
+    #[must_use]
+    pub fn with_tool(mut self, tool: ToolSpec) -> Self {
+        self.tools.retain(|it| it.name != tool.name);
+        self.tools.push(tool);
+        self
+    }
+
+    /// With this agent to give tasks to, in place of one of the same name.
+    #[must_use]
+    pub fn with_subagent(mut self, description: impl Into<String>, definition: Self) -> Self {
+        self.subagents
+            .retain(|it| it.definition.name != definition.name);
+        self.subagents.push(Subagent {
+            description: description.into(),
+            definition,
+        });
+        self
+    }
+
+    /// Has a person asked before each call of this tool: they approve, edit or reject. `*` is every tool without a gate
+    /// of its own.
+    #[must_use]
+    pub fn ask(self, tool: impl Into<String>) -> Self {
+        self.gate(tool, Gate::ask(Allowed::standard()))
+    }
+
+    /// Says when a person is asked before a call of this tool, and how.
+    #[must_use]
+    pub fn gate(mut self, tool: impl Into<String>, gate: Gate) -> Self {
+        self.policy.interrupt_on.insert(tool.into(), gate);
+        self
+    }
+
+    /// Says what happens to calls of tools that have no gate. Unless this is said, they run.
+    #[must_use]
+    pub const fn otherwise(mut self, ruling: Ruling) -> Self {
+        self.policy.default = ruling;
+        self
+    }
+
+    /// Has each gated call of a turn asked about on its own, while the turn's other calls run.
+    #[must_use]
+    pub const fn ask_per_call(mut self) -> Self {
+        self.interrupt_mode = InterruptMode::PerCall;
+        self
+    }
+
+    /// With these limits.
+    #[must_use]
+    pub const fn with_limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// Stops before this node is entered: `model`, or a tool.
+    #[must_use]
+    pub fn stop_before(mut self, node: impl Into<String>) -> Self {
+        self.breakpoints.before.insert(node.into());
+        self
+    }
+
+    /// Stops after this node was left: `model`, or a tool.
+    #[must_use]
+    pub fn stop_after(mut self, node: impl Into<String>) -> Self {
+        self.breakpoints.after.insert(node.into());
+        self
     }
 }
 
@@ -136,6 +251,82 @@ impl ToolSpec {
     /// How long an effect may still appear, unless the definition says otherwise.
     pub const DEFAULT_SETTLE: Span = Span::from_secs(5);
 
+    /// A tool that is code of the embedding program, registered under this name. It takes any object.
+    #[must_use]
+    pub fn code(name: impl Into<String>, effect: Effect) -> Self {
+        Self {
+            name: name.into(),
+            description: String::new(),
+            version: "1".to_owned(),
+            effect,
+            input_schema: json!({"type": "object"}),
+            runner: Runner::Code {
+                hooks: Hooks::default(),
+            },
+            kind: ToolKind::Plain,
+            timeout: Self::DEFAULT_TIMEOUT,
+            settle: Self::DEFAULT_SETTLE,
+            permissions: Vec::new(),
+        }
+    }
+
+    /// A stepped tool that is code of the embedding program: its steps are its effects, and none of them may do more
+    /// than this.
+    #[must_use]
+    pub fn stepped(name: impl Into<String>, effect: Effect) -> Self {
+        Self {
+            kind: ToolKind::Stepped,
+            ..Self::code(name, effect)
+        }
+    }
+
+    /// With this for the model to be told about it.
+    #[must_use]
+    pub fn with_description(mut self, description: impl Into<String>) -> Self {
+        self.description = description.into();
+        self
+    }
+
+    /// With another version than `1`; an approval holds for one version only.
+    #[must_use]
+    pub fn with_version(mut self, version: impl Into<String>) -> Self {
+        self.version = version.into();
+        self
+    }
+
+    /// With this JSON Schema of its arguments.
+    #[must_use]
+    pub fn with_schema(mut self, schema: Value) -> Self {
+        self.input_schema = schema;
+        self
+    }
+
+    /// With other times: how long one call may take, and how long after that an effect may still appear.
+    #[must_use]
+    pub const fn with_times(mut self, timeout: Span, settle: Span) -> Self {
+        self.timeout = timeout;
+        self.settle = settle;
+        self
+    }
+
+    /// Its code can say whether a call took effect. Nothing changes for a command, whose hooks are commands.
+    #[must_use]
+    pub fn with_lookup(mut self) -> Self {
+        if let Runner::Code { hooks } = &mut self.runner {
+            hooks.lookup = true;
+        }
+        self
+    }
+
+    /// Its code can undo a call. Nothing changes for a command, whose hooks are commands.
+    #[must_use]
+    pub fn with_compensation(mut self) -> Self {
+        if let Runner::Code { hooks } = &mut self.runner {
+            hooks.compensate = true;
+        }
+        self
+    }
+
     /// The digest of the argument schema.
     #[must_use]
     pub fn schema_digest(&self) -> Digest {
@@ -151,6 +342,12 @@ impl ToolSpec {
     pub const fn hooks(&self) -> Hooks {
         match &self.runner {
             Runner::Command {
+                lookup, compensate, ..
+            } => Hooks {
+                lookup: lookup.is_some(),
+                compensate: compensate.is_some(),
+            },
+            Runner::Http {
                 lookup, compensate, ..
             } => Hooks {
                 lookup: lookup.is_some(),
@@ -197,6 +394,17 @@ pub enum Runner {
         /// Undoes a call.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         compensate: Option<Vec<String>>,
+    },
+    /// By an HTTP request.
+    Http {
+        /// What is sent.
+        request: Box<HttpRequest>,
+        /// Asks whether a call took effect.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        lookup: Option<Box<HttpRequest>>,
+        /// Undoes a call.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        compensate: Option<Box<HttpRequest>>,
     },
     /// By code of the embedding program, registered under the tool's name.
     Code {

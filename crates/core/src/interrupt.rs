@@ -1,10 +1,11 @@
 //! A durable question, and everything an answer to it is bound to.
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::{
-    ActionId, Actor, Allowed, Answer, Asked, Decision, DecisionKind, Digest, FramePath,
-    InterruptId, Misfit, Prompt, RunId, State, Timestamp,
+    ActionId, Actor, Allowed, Answer, Asked, Decision, Digest, FramePath, InterruptId, Misfit,
+    Prompt, RunId, State, Timestamp,
 };
 
 /// What kind of question it is.
@@ -103,7 +104,7 @@ pub enum InterruptStatus {
     Pending,
     /// Answered; something of it goes on.
     Resolved,
-    /// Answered; every action was rejected.
+    /// Answered; every action was rejected, or the answer says that it is not approved.
     Rejected,
     /// Nobody answered in time.
     Timeout,
@@ -329,10 +330,18 @@ impl Interrupt {
     pub(crate) fn status_after<'a>(
         decisions: impl IntoIterator<Item = &'a Decision>,
     ) -> InterruptStatus {
-        let rejected = decisions
-            .into_iter()
-            .all(|decision| decision.kind() == DecisionKind::Reject);
-        if rejected {
+        let refuses = |decision: &Decision| match decision {
+            Decision::Reject { .. } => true,
+            // Whoever says no in an answer has said no.
+            Decision::Answer { value } => value.get("approved") == Some(&Value::Bool(false)),
+            Decision::Approve { .. }
+            | Decision::Edit { .. }
+            | Decision::Respond { .. }
+            | Decision::Committed { .. }
+            | Decision::NotCommitted
+            | Decision::Compensate => false,
+        };
+        if decisions.into_iter().all(refuses) {
             InterruptStatus::Rejected
         } else {
             InterruptStatus::Resolved

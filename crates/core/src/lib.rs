@@ -14,6 +14,7 @@ mod digest;
 mod event;
 mod grant;
 mod history;
+mod http;
 mod id;
 mod index;
 mod interrupt;
@@ -54,6 +55,10 @@ pub use event::{
 };
 pub use grant::{Grant, GrantTerms, GrantUse, Like, Matches, Scope};
 pub use history::{Closing, Step, closing, past_action, steps};
+pub use http::{
+    AddressKind, BadArgument, BadTemplate, Fill, HttpBody, HttpHeader, HttpMethod, HttpRequest,
+    Template, UrlTemplate,
+};
 pub use id::{ActionId, BadId, GrantId, InterruptId, OwnerId, RunId, Seed, ThreadId, hex};
 pub use interrupt::{
     Ask, Cause, Interrupt, InterruptKind, InterruptStatus, OnTimeout, Side, Subject,

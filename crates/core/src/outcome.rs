@@ -24,6 +24,29 @@ pub enum Outcome {
     },
 }
 
+impl Outcome {
+    /// It did what it was asked to, and this is what the model gets.
+    pub fn done(content: impl Into<String>) -> Self {
+        Self::Done {
+            content: content.into(),
+        }
+    }
+
+    /// It failed with this error, and it is certain that it had no effect.
+    pub fn failed(error: impl Into<String>) -> Self {
+        Self::Failed {
+            error: error.into(),
+        }
+    }
+
+    /// Nobody knows whether it had an effect; this was seen.
+    pub fn unknown(reason: impl Into<String>) -> Self {
+        Self::Unknown {
+            reason: reason.into(),
+        }
+    }
+}
+
 /// What an external system says of a call that was made under a key.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "status", rename_all = "snake_case")]

@@ -110,6 +110,16 @@ impl Gate {
         }
     }
 
+    /// With a rule after those it has: where this condition in CEL holds, this happens.
+    #[must_use]
+    pub fn when(mut self, condition: impl Into<String>, then: Ruling) -> Self {
+        self.rules.push(Rule {
+            when: condition.into(),
+            then,
+        });
+        self
+    }
+
     /// Whether a person may have to be asked.
     #[must_use]
     pub fn may_ask(&self) -> bool {
@@ -141,6 +151,15 @@ pub struct Judgement {
 }
 
 impl Policy {
+    /// Nobody is asked.
+    #[must_use]
+    pub const fn open() -> Self {
+        Self {
+            interrupt_on: BTreeMap::new(),
+            default: Ruling::Allow,
+        }
+    }
+
     /// The name that stands for every tool that is not named.
     pub const ANY: &'static str = "*";
 

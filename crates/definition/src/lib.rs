@@ -27,6 +27,10 @@
 //!       compensate: [./bin/refund, --undo]      # optional
 //!       stepped: false                          # this when unsaid
 //!       permissions: [refunds]                  # optional
+//!     - name: find_order
+//!       effect: read
+//!       input_schema: {type: object, properties: {id: {type: string}}, required: [id]}
+//!       http: {method: GET, url: "https://shop.example.com/orders/{id}", headers: {Authorization: {secret: SHOP_TOKEN}}}
 //!   interrupt_on:                               # tool, or "*" for every tool that is not named
 //!     issue_refund: {allowed_decisions: [approve, reject], description: Money leaves the house.}
 //!   default: allow                              # allow (when unsaid) | interrupt | deny; not beside "*"
@@ -59,7 +63,7 @@
 //! let problems = holdpoint_definition::load_str(&text.replacen("approve", "aprove", 1), "agent.yaml", &dir).unwrap_err();
 //! assert_eq!(
 //!     problems.to_string(),
-//!     "agent.yaml:22:40: spec.interrupt_on.issue_refund: `aprove` is not a decision\n  \
+//!     "agent.yaml:26:40: spec.interrupt_on.issue_refund: `aprove` is not a decision\n  \
 //!      help: did you mean `approve`? use approve, edit, reject or respond"
 //! );
 //! ```
@@ -89,12 +93,14 @@ mod breakpoint;
 mod command;
 mod family;
 mod gate;
+mod http;
 mod load;
 mod model;
 mod name;
 mod parts;
 mod policy;
 mod rule;
+mod runner;
 mod schema;
 mod strict;
 mod subagent;

@@ -1,17 +1,23 @@
 //! One tool of an agent.
 
-use holdpoint_core::{Breakpoints, Definition, Effect, Runner, ToolKind, ToolSpec};
+use holdpoint_core::{Breakpoints, Definition, Effect, ToolKind, ToolSpec};
 use holdpoint_yaml::{Field, Fields, Report, quoted};
 
-use crate::{command, family::Family, name, schema};
+use crate::{
+    family::Family,
+    name,
+    runner::{self, Traits},
+    schema,
+};
 
-const KEYS: [&str; 12] = [
+const KEYS: [&str; 13] = [
     "name",
     "description",
     "version",
     "effect",
     "input_schema",
     "command",
+    "http",
     "stepped",
     "timeout",
     "settle",
@@ -22,7 +28,6 @@ const KEYS: [&str; 12] = [
 
 /// Reads one tool.
 pub(crate) fn read(item: &Field<'_>, family: &Family<'_>, report: &mut Report) -> Option<ToolSpec> {
-    let base = family.base;
     let fields = Fields::open(item, &KEYS, report)?;
     let name = fields
         .required("name", "every tool needs a name", report)
@@ -65,54 +70,28 @@ pub(crate) fn read(item: &Field<'_>, family: &Family<'_>, report: &mut Report) -
         None => Some(ToolSpec::DEFAULT_SETTLE),
         Some(field) => field.duration(report),
     };
-    let help = "name the program that does it, for instance `command: [./refund]`";
-    let command = fields
-        .required("command", help, report)
-        .and_then(|field| command::read(&field, base, report));
-    let hook = |key: &str, report: &mut Report| match fields.optional(key) {
-        None => Some(None),
-        Some(field) => command::read(&field, base, report).map(Some),
+    let traits = Traits {
+        effect,
+        kind,
+        schema: input_schema.as_ref(),
     };
-    let lookup = hook("lookup", report);
-    let compensate = hook("compensate", report);
+    let runner = runner::read(&fields, traits, family.base, report);
     let permissions = match fields.optional("permissions") {
         None => Some(Vec::new()),
         Some(field) => field.texts("list the permissions, for instance [refunds]", report),
     };
-    if effect == Some(Effect::Write) && lookup == Some(None) {
-        warn_of_unknown(item, kind.unwrap_or_default(), report);
-    }
     Some(ToolSpec {
         name: name?,
         description: description?.to_owned(),
         version: version?,
         effect: effect?,
         input_schema: input_schema?,
-        runner: Runner::Command {
-            command: command?,
-            cwd: base.as_str().to_owned(),
-            lookup: lookup?,
-            compensate: compensate?,
-        },
+        runner: runner?,
         kind: kind?,
         timeout: timeout?,
         settle: settle?,
         permissions: permissions?.into_iter().map(str::to_owned).collect(),
     })
-}
-
-fn warn_of_unknown(item: &Field<'_>, kind: ToolKind, report: &mut Report) {
-    let (message, help) = match kind {
-        ToolKind::Plain | ToolKind::Task => (
-            "a `write` tool without a `lookup`: when a call is cut off, a person has to find out what it did",
-            "add a `lookup`, or say `effect: idempotent` if it passes HOLDPOINT_IDEMPOTENCY_KEY on to a system that acts once per key",
-        ),
-        ToolKind::Stepped => (
-            "a stepped tool without a `lookup`: when a `write` step is cut off, a person has to find out what it did",
-            "add a `lookup`, or say `effect: idempotent` or `effect: read` if no step is a `write`",
-        ),
-    };
-    report.warning(item.node.at, &item.path, message, help);
 }
 
 fn read_name(field: &Field<'_>, family: &Family<'_>, report: &mut Report) -> Option<String> {

@@ -11,7 +11,7 @@ use holdpoint_core::{
 };
 use holdpoint_models::Model;
 use holdpoint_store::{CellChange, CellThen, SharedStore, Space};
-use holdpoint_tools::{Registry, Tool, Watchdog, instantiate};
+use holdpoint_tools::{Registry, SteppedTool, Tool, Watchdog, instantiate};
 use jsonschema::Validator;
 
 use crate::{Error, error::from_append, task, words::Words};
@@ -73,7 +73,7 @@ impl Agent {
             tools.insert(task.name, tool);
         }
         let words = Words::new(&definition)?;
-        let model = kit.model(&definition.model)?;
+        let model = kit.resolve(&definition.model)?;
         let mut subagents = BTreeMap::new();
         for subagent in &definition.subagents {
             let agent = Self::new(subagent.definition.clone(), digest, kit)?;
@@ -191,7 +191,7 @@ pub(crate) fn facts(spec: &ToolSpec) -> ToolFacts {
 }
 
 /// What agents are made from besides their definitions: code tools, models and the watchdog of this program.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Kit {
     /// Tools that are code of this program.
     pub registry: Registry,
@@ -202,7 +202,38 @@ pub struct Kit {
 }
 
 impl Kit {
-    fn model(&self, reference: &str) -> Result<Arc<dyn Model>, Error> {
+    /// Without tools and models of this program.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// With this tool, under the name by which definitions know it.
+    #[must_use]
+    pub fn with_tool(mut self, name: impl Into<String>, tool: impl Tool + 'static) -> Self {
+        self.registry = self.registry.with(name, tool);
+        self
+    }
+
+    /// With this tool that takes steps.
+    #[must_use]
+    pub fn with_stepped(
+        mut self,
+        name: impl Into<String>,
+        tool: impl SteppedTool + 'static,
+    ) -> Self {
+        self.registry = self.registry.with_stepped(name, tool);
+        self
+    }
+
+    /// With this model, under the reference by which definitions know it.
+    #[must_use]
+    pub fn with_model(mut self, reference: impl Into<String>, model: impl Model + 'static) -> Self {
+        self.models.insert(reference.into(), Arc::new(model));
+        self
+    }
+
+    fn resolve(&self, reference: &str) -> Result<Arc<dyn Model>, Error> {
         match self.models.get(reference) {
             Some(model) => Ok(Arc::clone(model)),
             None => Ok(holdpoint_models::resolve(reference)?),

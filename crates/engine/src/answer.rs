@@ -244,7 +244,7 @@ impl Engine {
     }
 
     /// Adds to a refusal who decided before, which only the journal knows.
-    async fn explain(&self, key: &ThreadKey, refusal: Refusal) -> Result<Error, Error> {
+    pub(crate) async fn explain(&self, key: &ThreadKey, refusal: Refusal) -> Result<Error, Error> {
         if let Refusal::Expired { .. } = refusal {
             // What is due is done by whoever sees it.
             let by = engine_principal(&key.tenant);
@@ -322,6 +322,10 @@ fn answer_problem(prompt: &Prompt, value: &Value) -> Option<String> {
         }
     }
     let schema = prompt.input_schema.as_ref()?;
+    // Whoever says no need not put anything in.
+    if value.get("approved") == Some(&Value::Bool(false)) && value.get("input").is_none() {
+        return None;
+    }
     // What is put in stands under `input` where the answer says more than that, and is the answer itself otherwise.
     let input = value.get("input").unwrap_or(value);
     let validator = match jsonschema::validator_for(schema) {

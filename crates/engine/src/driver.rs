@@ -239,6 +239,7 @@ impl Driver {
                     self.drop_unwanted();
                     if idle {
                         self.engine.remember(&self.thread, head);
+                        self.engine.poke(&self.thread.key);
                         self.hand_over().await?;
                         return Ok(Round::Exit(Exit::Stopped));
                     }
@@ -322,6 +323,7 @@ pub(crate) const fn is_report(command: &Command) -> bool {
         | Command::LookedUp { .. } => true,
         Command::StartRun { .. }
         | Command::Ask { .. }
+        | Command::Withdraw { .. }
         | Command::Cancel
         | Command::Pause
         | Command::Continue

@@ -1,4 +1,4 @@
-//! The threads that this process drives, to be told of what its other tasks append.
+//! The threads that this process drives or waits for, to be told of what its other tasks append.
 
 use std::sync::Arc;
 
@@ -8,8 +8,8 @@ use tokio::sync::Notify;
 use crate::Engine;
 
 impl Engine {
-    /// Registers a driver, to be told of what other tasks of this process append. It is registered before it commits
-    /// anything, so that nothing that follows on its first append is missed.
+    /// Registers a driver, or someone who waits, to be told of what other tasks of this process append. A driver is
+    /// registered before it commits anything, so that nothing that follows on its first append is missed.
     pub(crate) fn register(&self, key: &ThreadKey) -> Registration {
         let poke = Arc::new(Notify::new());
         let mut drivers = self.drivers();
@@ -31,7 +31,7 @@ impl Engine {
     }
 }
 
-/// A driver's place in the list of those that this process runs.
+/// A place in the list of those who are told.
 #[derive(Debug)]
 pub(crate) struct Registration {
     engine: Engine,

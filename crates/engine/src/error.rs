@@ -25,6 +25,9 @@ pub enum Error {
     /// The answer cannot be read.
     #[error("the answer cannot be read: {0}")]
     BadAnswer(#[from] BadAnswer),
+    /// Nobody could answer this question.
+    #[error("the question cannot be asked: {0}")]
+    BadQuestion(String),
     /// A tool of the definition cannot be used here.
     #[error(transparent)]
     Tool(#[from] NoSuchTool),
@@ -64,6 +67,7 @@ impl Error {
             Self::Refused(refusal) => refusal.code(),
             Self::AlreadyDecided { .. } => "already_decided",
             Self::BadAnswer(_) => "bad_answer",
+            Self::BadQuestion(_) => "bad_question",
             Self::Tool(_) => "tool_unusable",
             Self::Model(_) => "model_unusable",
             Self::Definition { .. } => "bad_definition",

@@ -1,10 +1,11 @@
 //! Questions of programs outside: asked, waited for, listed.
 
-use std::time::Duration;
+use std::{collections::BTreeSet, time::Duration};
 
 use holdpoint_core::{
-    Command, Decision, Entry, Event, Index, Interrupt, InterruptId, InterruptKind, InterruptStatus,
-    OnTimeout, Principal, Prompt, Refusal, Span, ThreadId, Timestamp,
+    Actor, Command, Decision, Entry, Event, Index, Interrupt, InterruptId, InterruptKind,
+    InterruptStatus, OnTimeout, Principal, Prompt, Refusal, Span, Subject, ThreadId, ThreadKind,
+    Timestamp,
 };
 use holdpoint_store::{Scan, ThreadKey};
 
@@ -29,6 +30,8 @@ pub struct Asking {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Outside {
+    /// The thread of this node's questions.
+    pub key: ThreadKey,
     /// The workflow that asks.
     pub workflow: String,
     /// The node of it.
@@ -47,7 +50,7 @@ pub struct OutsideClosed {
     /// The answer; `None` where there was none.
     pub decision: Option<Decision>,
     /// By whom.
-    pub by: String,
+    pub by: Actor,
     /// When.
     pub at: Timestamp,
 }
@@ -60,15 +63,18 @@ impl Engine {
     ///
     /// # Errors
     ///
-    /// Another question of that node is pending; the question is too long; the store fails.
+    /// Another question of that node is pending; nobody could answer this one; the store fails.
     pub async fn ask(&self, by: &Principal, asking: Asking) -> Result<InterruptId, Error> {
+        if let Some(problem) = problem(&asking.prompt) {
+            return Err(Error::BadQuestion(problem));
+        }
         let tenant = &by.actor.tenant;
         let thread = ThreadId::of_node(tenant, &asking.workflow, &asking.node);
         let key = ThreadKey {
             tenant: tenant.as_str().into(),
             thread,
         };
-        let digest = asking.prompt.digest();
+        let (kind, digest) = (asking.kind, asking.prompt.digest());
         let command = Command::Ask {
             thread,
             tenant: tenant.clone(),
@@ -87,10 +93,8 @@ impl Engine {
             Err(Error::Refused(refusal @ Refusal::InterruptPending { .. })) => {
                 let state = self.state(&key).await?.unwrap_or_default();
                 let same = state.interrupts.values().find(|interrupt| {
-                    interrupt.asks.iter().any(|ask| {
-                        matches!(&ask.subject, holdpoint_core::Subject::Question { prompt, .. }
-                            if prompt.digest() == digest)
-                    })
+                    let prompt = prompt_of(interrupt);
+                    interrupt.kind == kind && prompt.is_some_and(|it| it.digest() == digest)
                 });
                 return same.map(|same| same.id).ok_or_else(|| refusal.into());
             }
@@ -107,6 +111,7 @@ impl Engine {
     /// There is no such question; the store fails.
     pub async fn wait(&self, tenant: &str, interrupt: InterruptId) -> Result<Outside, Error> {
         let mut foreign = self.store().foreign_changes();
+        let mut told = None;
         loop {
             let Some(found) = self.outside(tenant, interrupt).await? else {
                 return Err(Refusal::NotPending { interrupt }.into());
@@ -114,11 +119,18 @@ impl Engine {
             if found.status != InterruptStatus::Pending {
                 return Ok(found);
             }
+            // Told first, then looked at: nothing is missed in between.
+            let told = match &told {
+                Some(told) => told,
+                None => {
+                    told = Some(self.register(&found.key));
+                    continue;
+                }
+            };
             let now = self.store().now();
             let due = found.interrupt.due_at();
             if due.is_some_and(|due| due <= now) {
-                let key = self.key_of(tenant, &found);
-                self.tick(&key).await?.finish().await?;
+                self.tick(&found.key).await?.finish().await?;
                 continue;
             }
             let rest = due.map_or(LOOK_AGAIN, |due| {
@@ -126,6 +138,7 @@ impl Engine {
             });
             tokio::select! {
                 _ = foreign.changed() => {}
+                () = told.notified() => {}
                 () = tokio::time::sleep(rest.max(Duration::from_millis(1))) => {}
             }
         }
@@ -171,7 +184,7 @@ impl Engine {
         tenant: &str,
         workflow: Option<&str>,
     ) -> Result<Vec<Outside>, Error> {
-        let mut threads = Vec::new();
+        let mut threads = BTreeSet::new();
         let mut after = None;
         loop {
             let scan = Scan {
@@ -182,11 +195,7 @@ impl Engine {
                 limit: 500,
             };
             let rows = self.store().scan(tenant, scan).await?;
-            for row in &rows {
-                if !threads.contains(&row.thread) {
-                    threads.push(row.thread);
-                }
-            }
+            threads.extend(rows.iter().map(|row| row.thread));
             if rows.len() < 500 {
                 break;
             }
@@ -204,22 +213,63 @@ impl Engine {
         Ok(all)
     }
 
-    fn key_of(&self, tenant: &str, question: &Outside) -> ThreadKey {
-        ThreadKey {
+    /// The questions of one node, in the order they were asked.
+    ///
+    /// # Errors
+    ///
+    /// The store fails.
+    pub async fn outside_at(
+        &self,
+        tenant: &str,
+        workflow: &str,
+        node: &str,
+    ) -> Result<Vec<Outside>, Error> {
+        let key = ThreadKey {
             tenant: tenant.into(),
-            thread: ThreadId::of_node(tenant, &question.workflow, &question.node),
+            thread: ThreadId::of_node(tenant, workflow, node),
+        };
+        self.questions_of(&key).await
+    }
+
+    /// Takes a question back. Whoever waits for it is told.
+    ///
+    /// # Errors
+    ///
+    /// There is no such question, or it is closed; the store fails.
+    pub async fn withdraw(&self, by: &Principal, interrupt: InterruptId) -> Result<(), Error> {
+        let Some(found) = self.outside(&by.actor.tenant, interrupt).await? else {
+            return Err(Refusal::NotFound.into());
+        };
+        let order = Order {
+            command: Command::Withdraw { interrupt },
+            by: by.clone(),
+        };
+        match self.append_open(&found.key, order).await {
+            Ok(_) => Ok(()),
+            Err(Error::Refused(refusal)) => Err(self.explain(&found.key, refusal).await?),
+            Err(error) => Err(error),
         }
     }
 
-    /// All questions of one node, as its journal tells them.
+    /// All questions of one node, as its journal tells them; none of a thread of another kind.
     async fn questions_of(&self, key: &ThreadKey) -> Result<Vec<Outside>, Error> {
         let mut questions: Vec<Outside> = Vec::new();
         let (mut workflow, mut node) = (String::new(), String::new());
         for Entry { header, event, .. } in self.journal(key).await? {
-            if let Event::ThreadCreated { agent, session, .. } = event {
+            if let Event::ThreadCreated {
+                agent,
+                session,
+                kind,
+                ..
+            } = event
+            {
+                if kind != ThreadKind::Outside {
+                    break;
+                }
                 (workflow, node) = (agent, session);
             } else if let Event::InterruptRaised(interrupt) = event {
                 questions.push(Outside {
+                    key: key.clone(),
                     workflow: workflow.clone(),
                     node: node.clone(),
                     interrupt: *interrupt,
@@ -246,6 +296,44 @@ impl Engine {
     }
 }
 
+impl Outside {
+    /// What is asked.
+    #[must_use]
+    pub fn prompt(&self) -> Option<&Prompt> {
+        prompt_of(&self.interrupt)
+    }
+}
+
+fn prompt_of(interrupt: &Interrupt) -> Option<&Prompt> {
+    interrupt.asks.iter().find_map(|ask| match &ask.subject {
+        Subject::Question { prompt, .. } => Some(&**prompt),
+        Subject::Action { .. } | Subject::Effect { .. } | Subject::Model | Subject::Node { .. } => {
+            None
+        }
+    })
+}
+
+/// Why nobody could answer this.
+fn problem(prompt: &Prompt) -> Option<String> {
+    let (length, most) = (prompt.len(), Prompt::MAX_LEN);
+    if length > most {
+        return Some(format!(
+            "it takes {length} bytes of JSON, and at most {most} are kept; show less data"
+        ));
+    }
+    for (at, option) in prompt.options.iter().enumerate() {
+        if option.id.is_empty() {
+            return Some("an option has no id".to_owned());
+        }
+        if prompt.options[..at].iter().any(|it| it.id == option.id) {
+            return Some(format!("two options have the id `{}`", option.id));
+        }
+    }
+    let schema = prompt.input_schema.as_ref()?;
+    let error = jsonschema::validator_for(schema).err()?;
+    Some(format!("`input_schema` is not a JSON Schema: {error}"))
+}
+
 fn close(
     questions: &mut [Outside],
     interrupt: InterruptId,
@@ -260,7 +348,7 @@ fn close(
         one.status = status;
         one.closed = Some(OutsideClosed {
             decision,
-            by: header.by.name.clone(),
+            by: header.by.clone(),
             at: header.at,
         });
     }

@@ -1,10 +1,12 @@
 //! What callers may read: states, journals, conversations, and which threads there are.
 
-use holdpoint_core::{Entry, Index, RunId, State, Transcript};
+use holdpoint_core::{
+    Entry, Index, IndexRow, InterruptId, Refusal, RunId, State, ThreadId, Transcript,
+};
 use holdpoint_store::{Scan, ThreadKey};
 
 use crate::{
-    Engine, Error,
+    Engine, Error, InterruptView, PendingPage, PendingView, RunView,
     thread::{leads_to, read_journal, read_transcript},
 };
 
@@ -42,6 +44,19 @@ impl Engine {
     /// As [`Engine::journal`].
     pub async fn transcript(&self, key: &ThreadKey, state: &State) -> Result<Transcript, Error> {
         read_transcript(self.store(), key, (state.version, state.hash)).await
+    }
+
+    /// A thread as it is shown: how it stands, what was said, what is asked.
+    ///
+    /// # Errors
+    ///
+    /// There is no such thread in its tenant; or as [`Engine::journal`].
+    pub async fn view(&self, key: &ThreadKey) -> Result<RunView, Error> {
+        let Some(state) = self.state(key).await? else {
+            return Err(Refusal::NotFound.into());
+        };
+        let transcript = self.transcript(key, &state).await?;
+        Ok(RunView::new(&state, &transcript))
     }
 
     /// The threads of a tenant whose session has this name.
@@ -100,5 +115,63 @@ impl Engine {
             }
             after = rows.last().cloned();
         }
+    }
+
+    /// A page of what a tenant is asked, oldest first: at most `limit` questions, the first of them the one after
+    /// `after`. It reads no more than that, however many there are.
+    ///
+    /// # Errors
+    ///
+    /// The store fails, or what it holds cannot be read.
+    pub async fn pending(
+        &self,
+        tenant: &str,
+        after: Option<InterruptId>,
+        limit: usize,
+    ) -> Result<PendingPage, Error> {
+        let scan = Scan {
+            index: Index::Pending,
+            key: None,
+            up_to: None,
+            after: after.map(last_row),
+            limit,
+        };
+        let rows = self.store().scan(tenant, scan).await?;
+        let mut page = PendingPage::default();
+        if rows.len() == limit {
+            page.next = rows.last().and_then(|row| row.key.parse().ok());
+        }
+        for row in rows {
+            let key = ThreadKey {
+                tenant: tenant.into(),
+                thread: row.thread,
+            };
+            let Ok(id) = row.key.parse::<InterruptId>() else {
+                continue;
+            };
+            let Some(state) = self.state(&key).await? else {
+                continue;
+            };
+            // It may have been answered since the rows were read.
+            if let Some(interrupt) = state.interrupts.get(&id) {
+                page.interrupts.push(PendingView {
+                    thread_id: row.thread,
+                    agent: state.agent.clone(),
+                    session: state.session.clone(),
+                    interrupt: InterruptView::new(&state, interrupt),
+                });
+            }
+        }
+        Ok(page)
+    }
+}
+
+/// Comes after every row of an interrupt, and before those of the next.
+fn last_row(id: InterruptId) -> IndexRow {
+    IndexRow {
+        index: Index::Pending,
+        key: id.to_string(),
+        sort: i64::MAX,
+        thread: ThreadId::from_bytes([u8::MAX; 16]),
     }
 }

@@ -74,6 +74,31 @@ pub struct InterruptView {
     pub changes: Vec<String>,
 }
 
+/// A pending interrupt, and where it is asked.
+#[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
+pub struct PendingView {
+    /// The thread.
+    pub thread_id: ThreadId,
+    /// The agent.
+    pub agent: String,
+    /// The session.
+    pub session: String,
+    /// What is asked.
+    pub interrupt: InterruptView,
+}
+
+/// Some of the pending interrupts of a tenant.
+#[derive(Debug, Clone, Default, Serialize)]
+#[non_exhaustive]
+pub struct PendingPage {
+    /// The oldest first. Fewer than were wanted if some were answered while the page was read.
+    pub interrupts: Vec<PendingView>,
+    /// After which one the next page begins; absent if this is the last.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next: Option<InterruptId>,
+}
+
 /// What an interrupt asks.
 #[derive(Debug, Clone, Serialize)]
 pub struct RequestView {

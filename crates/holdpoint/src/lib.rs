@@ -4,84 +4,75 @@
 //! where it was, without doing anything twice. This crate is what a Rust program depends on; it re-exports what it needs.
 //!
 //! ```
-//! use std::{collections::BTreeMap, sync::Arc};
-//! use holdpoint::{Answer, Decision, Engine, Kit, Options, Outcome, Principal, Registry, Watchdog};
-//!
-//! #[derive(Debug)]
-//! struct Refund;
-//! #[async_trait::async_trait]
-//! impl holdpoint::Tool for Refund {
-//!     async fn call(&self, call: holdpoint::Call<'_>) -> Outcome {
-//!         Outcome::Done { content: format!("refunded under {}", call.key) }
-//!     }
-//! }
+//! use holdpoint::{
+//!     Answer, Decision, Definition, Effect, Engine, Kit, Options, Outcome, Principal, ToolSpec, function,
+//! };
 //! # #[derive(Debug)]
-//! # struct Clerk;
+//! # struct Model;
 //! # #[async_trait::async_trait]
-//! # impl holdpoint::Model for Clerk {
+//! # impl holdpoint::Model for Model {
 //! #     async fn turn(&self, request: holdpoint::Request<'_>, _: &mut (dyn FnMut(holdpoint::Delta) + Send))
 //! #         -> Result<holdpoint::Reply, holdpoint::Failure> {
-//! #         let asked = request.messages.len() > 1;
+//! #         let told = request.messages.iter().any(|it| matches!(it, holdpoint::Message::Tool { .. }));
 //! #         let call = holdpoint::ToolCall { id: "c1".into(), name: "refund".into(), arguments: "{}".into() };
-//! #         let (text, calls) = if asked { ("done".into(), vec![]) } else { (String::new(), vec![call]) };
+//! #         let (text, calls) = if told { ("done".into(), vec![]) } else { (String::new(), vec![call]) };
 //! #         Ok(holdpoint::Reply { text, calls, usage: Default::default() })
-//! #     }
-//! # }
-//! # fn definition() -> holdpoint::Definition {
-//! #     holdpoint::Definition {
-//! #         format: holdpoint::FORMAT, name: "clerk".into(), version: "1".into(), model: "clerk".into(),
-//! #         system_prompt: None, interrupt_mode: holdpoint::InterruptMode::Batched, limits: Default::default(),
-//! #         breakpoints: Default::default(), subagents: vec![], strict: false,
-//! #         tools: vec![holdpoint::ToolSpec {
-//! #             name: "refund".into(), description: String::new(), version: "1".into(),
-//! #             effect: holdpoint::Effect::Write, input_schema: true.into(), permissions: vec![],
-//! #             runner: holdpoint::Runner::Code { hooks: Default::default() }, kind: Default::default(),
-//! #             timeout: holdpoint::ToolSpec::DEFAULT_TIMEOUT, settle: holdpoint::ToolSpec::DEFAULT_SETTLE,
-//! #         }],
-//! #         policy: holdpoint::Policy {
-//! #             interrupt_on: [("refund".to_owned(), holdpoint::Gate::ask(holdpoint::Allowed::standard()))].into(),
-//! #             default: Default::default(),
-//! #         },
 //! #     }
 //! # }
 //! # tokio::runtime::Runtime::new().unwrap().block_on(async {
 //! # let folder = tempfile::tempdir().unwrap();
-//! # let path = folder.path().join("runs.db");
-//! let store = holdpoint::open(&format!("sqlite:{}", path.display()), Default::default()).await?;
-//! let registry = Registry::new().with("refund", Refund);
-//! # let mut models: BTreeMap<String, Arc<dyn holdpoint::Model>> = BTreeMap::new();
-//! # models.insert("clerk".to_owned(), Arc::new(Clerk));
-//! let kit = Kit { registry, watchdog: Watchdog::default(), models };
+//! # let path = folder.path().join("runs.db").display().to_string();
+//!
+//! let refund = function(|_args, key| async move { Outcome::done(format!("refunded under {key}")) });
+//! let clerk = Definition::new("clerk", "model").with_tool(ToolSpec::code("refund", Effect::Write)).ask("refund");
+//!
+//! let store = holdpoint::open(&format!("sqlite:{path}"), Default::default()).await?;
+//! let kit = Kit::new().with_tool("refund", refund).with_model("model", Model);
 //! let engine = Engine::new(store, kit, Options::default(), None);
-//! let me = Principal::local("ann");
-//! let agent = engine.publish(&me.actor.tenant, definition()).await?;
 //!
-//! let run = engine.start(&me, &agent, "order-1001", "refund it").await?;
+//! let ann = Principal::local("ann");
+//! let clerk = engine.publish("local", clerk).await?;
+//! let run = engine.start(&ann, &clerk, "order-1001", "Please refund it").await?;
 //! let thread = run.key().clone();
-//! run.finish().await?; // It waits now; this process may die, and another one answer.
+//! run.finish().await?; // It waits now. This process may die, and another one answer.
 //!
-//! let waiting = engine.state(&thread).await?.expect("it was started");
-//! let interrupt = *waiting.interrupts.keys().next().expect("the refund is gated");
-//! engine.answer(&me, &thread, interrupt, Answer::All(Decision::APPROVE)).await?.finish().await?;
-//! # let state = engine.state(&thread).await?.unwrap();
-//! # assert_eq!(state.status(), Some(holdpoint::Status::Finished));
+//! let question = engine.view(&thread).await?.interrupts[0].id;
+//! engine.answer(&ann, &thread, question, Answer::All(Decision::APPROVE)).await?.finish().await?;
+//! assert_eq!(engine.view(&thread).await?.status, "finished");
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! # }).unwrap();
 //! ```
+//!
+//! - A [`Definition`] says what an agent is, and which of its calls a person must allow; [`load`] reads one from YAML.
+//! - A [`Kit`] is the code that it is made from: tools and models of this program.
+//! - An [`Engine`] runs it on a store, which [`open`] opens. Everything that happened is in the store, and any process on
+//!   it can go on.
+//! - A [`manager::InterruptManager`] asks people on behalf of programs that have no agent here.
+
+pub mod manager;
+
+// What the document shows is true.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/library.md")]
+mod document {}
 
 pub use holdpoint_core::{
     Actor, Allowed, Answer, Answers, Breakpoints, Cause, Choice, Decision, DecisionKind,
-    Definition, EditedAction, Effect, Entry, Event, FORMAT, Gate, Grant, GrantId, GrantTerms,
-    Hooks, InterruptId, InterruptKind, InterruptMode, InterruptStatus, Limits, Lookup, Matches,
-    Message, OnTimeout, Outcome, Params, Policy, Principal, PrincipalKind, Prompt, Recalled, Rule,
-    Ruling, RunId, Runner, Scope, Span, State, Status, Subagent, Terms, ThreadId, Timestamp,
-    ToolCall, ToolKind, ToolSpec, Transcript,
+    Definition, EditedAction, Effect, Entry, Event, Gate, Grant, GrantId, GrantTerms, HttpBody,
+    HttpHeader, HttpMethod, HttpRequest, InterruptId, InterruptKind, InterruptMode,
+    InterruptStatus, Limits, Lookup, Matches, Message, OnTimeout, Outcome, Params, Policy,
+    Principal, PrincipalKind, Prompt, Recalled, Refusal, Rule, Ruling, RunId, Runner, Scope, Span,
+    State, Status, Subagent, Template, ThreadId, Timestamp, ToolCall, ToolSpec, Transcript,
+    UrlTemplate,
 };
 pub use holdpoint_definition::{Loaded, Problem, Problems, load, load_str};
 pub use holdpoint_engine::{
-    Agent, Asking, Checkpoint, Engine, Error, GrantView, InterruptView, Kit, Options, Outside,
-    OutsideClosed, RunView, Submitted, Watcher,
+    Agent, Checkpoint, Engine, Error, GrantView, InterruptView, Kit, Options, PendingPage,
+    PendingView, RunView, Submitted, Watcher,
 };
-pub use holdpoint_models::{Delta, Failure, Model, Reply, Request};
+pub use holdpoint_models::{Delta, Failure, Model, Reply, Request, Scripted, Usage};
 pub use holdpoint_store::{SharedStore, ThreadKey, open};
-pub use holdpoint_tools::{Call, Registry, Tool, Watchdog, enter};
+pub use holdpoint_tools::{
+    Call, Question, StepContext, StepFailed, StepTrouble, SteppedTool, Tool, Watchdog, approved,
+    enter, function, reason,
+};

@@ -6,19 +6,15 @@
 
 use async_trait::async_trait;
 use holdpoint_core::{Lookup, Outcome};
-use serde::Deserialize;
 use serde_json::Value;
 
 use crate::{
     Call, Tool, Watchdog,
+    lookup::Finding,
+    quote::quote,
     tool::{no_compensation, no_lookup},
     watchdog::{Captured, End, Garbled, Job, MAX_LINE, MAX_RELAYED, MAX_STDOUT, Run, Speech},
 };
-
-/// How many lines of stderr a reason quotes.
-const QUOTED_LINES: usize = 5;
-/// And how many characters, before escaping.
-const QUOTED_CHARS: usize = 500;
 
 /// A tool that is a program, with the programs that look its calls up and undo them.
 #[derive(Debug)]
@@ -114,23 +110,6 @@ fn outcome(run: Run) -> Outcome {
     }
 }
 
-/// What a lookup prints. More keys than these do no harm.
-#[derive(Deserialize)]
-struct Finding {
-    status: Status,
-    #[serde(default)]
-    receipt: Value,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum Status {
-    Committed,
-    NotFound,
-    Partial,
-    Unknown,
-}
-
 fn lookup(run: Run) -> Lookup {
     let (end, stdout, stderr) = match run {
         Run::NotStarted { reason } => {
@@ -153,27 +132,8 @@ fn lookup(run: Run) -> Lookup {
         reason: format!("the lookup ended with {}", reason(end, detail, &stderr)),
     };
     match (end, stdout) {
-        (End::Code(0), Captured::Text(text)) => match serde_json::from_str(&text) {
-            Ok(Finding {
-                status: Status::Committed,
-                receipt,
-            }) => Lookup::Committed { receipt },
-            Ok(Finding {
-                status: Status::NotFound,
-                ..
-            }) => Lookup::NotFound,
-            Ok(Finding {
-                status: Status::Partial,
-                receipt,
-            }) => Lookup::Partial { receipt },
-            Ok(Finding {
-                status: Status::Unknown,
-                ..
-            }) => unknown(", and says that it does not know"),
-            Err(error) => unknown(&format!(
-                ", and stdout is not `{{\"status\": \"committed|not_found|partial|unknown\"}}`: {error}"
-            )),
-        },
+        (End::Code(0), Captured::Text(text)) => Finding::read(&text)
+            .unwrap_or_else(|why| unknown(&format!(", and {}", why.of("stdout")))),
         (End::Code(0), Captured::NotUtf8) => unknown(", and stdout is not UTF-8"),
         (End::Code(0), Captured::TooLong) => unknown(&too_long()),
         (End::Code(_) | End::Signal(_) | End::TimedOut | End::LetGo | End::Garbled(_), _) => {
@@ -256,24 +216,6 @@ pub(crate) fn with_stderr(reason: &str, stderr: &str) -> String {
     }
 }
 
-/// The first lines of what a program said, safe to print on a terminal.
-pub(crate) fn quote(stderr: &str) -> String {
-    let lines: Vec<_> = stderr.trim().lines().take(QUOTED_LINES).collect();
-    let text = lines.join("\n");
-    let mut quoted = String::new();
-    for character in text.chars().take(QUOTED_CHARS) {
-        if character.is_control() {
-            quoted.extend(character.escape_default());
-        } else {
-            quoted.push(character);
-        }
-    }
-    if text.len() < stderr.trim().len() || text.chars().count() > QUOTED_CHARS {
-        quoted.push_str(" …");
-    }
-    quoted
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -309,14 +251,5 @@ mod tests {
         ] {
             assert_eq!(without_newline(stdout.to_owned()), expected);
         }
-    }
-
-    #[test]
-    fn stderr_is_quoted_without_control_characters_and_with_an_end() {
-        assert_eq!(quote("  plain\n"), "plain");
-        assert_eq!(quote("a\u{1b}[31mb\nc\u{7}"), r"a\u{1b}[31mb\nc\u{7}");
-        assert_eq!(quote("1\n2\n3\n4\n5\n6"), r"1\n2\n3\n4\n5 …");
-        assert_eq!(quote(&"é".repeat(501)), format!("{} …", "é".repeat(500)));
-        assert_eq!(quote(&"é".repeat(500)), "é".repeat(500));
     }
 }

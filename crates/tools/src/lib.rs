@@ -1,6 +1,8 @@
-//! What an agent may do: the [`Tool`] trait, tools that are programs, and the watchdog those run under.
+//! What an agent may do: the [`Tool`] trait, tools that are programs, the watchdog those run under, and tools that
+//! are HTTP requests.
 //!
-//! A tool is code of the embedding program, kept in a [`Registry`], or a command that is started for each call.
+//! A tool is code of the embedding program, kept in a [`Registry`], a command that is started for each call, or a
+//! request that is sent for each.
 //! [`instantiate`] turns a definition's tool into something that can be called. A call never errs: it ends as an
 //! [`Outcome`](holdpoint_core::Outcome), which says whether it had an effect, had none, or nobody knows.
 //!
@@ -17,8 +19,12 @@
 
 mod command;
 mod entry;
+mod function;
+mod http;
+mod lookup;
 mod message;
 mod question;
+mod quote;
 mod registry;
 mod step_context;
 mod stepped_command;
@@ -27,6 +33,7 @@ mod steps;
 mod tool;
 mod watchdog;
 
+pub use function::function;
 pub use question::{Question, approved, reason};
 pub use registry::{NoSuchTool, Registry, instantiate};
 pub use step_context::{StepContext, StepFailed, StepTrouble};

@@ -5,8 +5,8 @@ use std::{collections::BTreeMap, sync::Arc};
 use holdpoint_core::{Runner, ToolKind, ToolSpec};
 
 use crate::{
-    SteppedTool, Tool, Watchdog, command::CommandTool, stepped_command::SteppedCommand,
-    stepped_tool::Stepped,
+    SteppedTool, Tool, Watchdog, command::CommandTool, http::HttpTool,
+    stepped_command::SteppedCommand, stepped_tool::Stepped,
 };
 
 /// The tools that are code of the embedding program, by name.
@@ -108,6 +108,16 @@ pub enum NoSuchTool {
         /// The tool.
         name: String,
     },
+    /// One of its requests can never be sent.
+    #[error("the `{hook}` of the tool `{name}` cannot be sent: {reason}")]
+    Unsendable {
+        /// The tool.
+        name: String,
+        /// `http`, `lookup` or `compensate`.
+        hook: &'static str,
+        /// Why.
+        reason: String,
+    },
     /// This version does not know how to run it.
     #[error("the tool `{name}` has a runner that this version does not know")]
     UnknownRunner {
@@ -128,7 +138,8 @@ fn list(names: &[String]) -> String {
 ///
 /// # Errors
 ///
-/// Code that is not registered, or registered as another kind of tool than the definition says; a command that names no program, a command without a usable watchdog.
+/// Code that is not registered, or registered as another kind of tool than the definition says; a command that names no
+/// program; a command without a usable watchdog; a request that can never be sent.
 pub fn instantiate(
     spec: &ToolSpec,
     registry: &Registry,
@@ -184,13 +195,25 @@ pub fn instantiate(
                 }
             }
         }
+        Runner::Http {
+            request,
+            lookup,
+            compensate,
+        } => match HttpTool::new(spec, request, lookup.as_deref(), compensate.as_deref()) {
+            Ok(tool) => Ok(Arc::new(tool)),
+            Err(unsendable) => Err(NoSuchTool::Unsendable {
+                name: name(),
+                hook: unsendable.hook,
+                reason: unsendable.reason,
+            }),
+        },
         _ => Err(NoSuchTool::UnknownRunner { name: name() }),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use holdpoint_core::{Effect, Span};
+    use holdpoint_core::{Effect, Span, ToolKind};
 
     use super::*;
 

@@ -10,8 +10,9 @@ use holdpoint_core::{Lookup, Outcome, Recalled, Suspension};
 
 use crate::{
     Begun, Call, SharedSteps, StepRefused, Tool,
-    command::{CommandTool, LOST, environment, quote, reason, text_of, with_stderr},
+    command::{CommandTool, LOST, environment, reason, text_of, with_stderr},
     message::{self, Message},
+    quote::quote,
     watchdog::{End, Job, Listens, News, Run, Speech, Watched},
 };
 

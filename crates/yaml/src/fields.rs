@@ -120,7 +120,7 @@ impl<'a> Fields<'a> {
     pub fn required(&self, key: &str, help: &str, report: &mut Report) -> Option<Field<'a>> {
         let found = self.optional(key);
         // A misspelt key is one problem, not two.
-        if found.is_none() && !self.meant.iter().any(|meant| meant == key) {
+        if found.is_none() && !self.is_misspelt(key) {
             report.problem(self.at, &self.path, &format!("`{key}` is missing"), help);
         }
         found
@@ -136,6 +136,17 @@ impl<'a> Fields<'a> {
             let message = format!("must be `{word}`, not {}", field.node.describe());
             field.problem(&message, &help, report);
         }
+    }
+
+    /// Notes something about the map as a whole.
+    pub fn warning(&self, message: &str, help: &str, report: &mut Report) {
+        report.warning(self.at, &self.path, message, help);
+    }
+
+    /// Whether an unknown key was probably meant to be this one.
+    #[must_use]
+    pub fn is_misspelt(&self, key: &str) -> bool {
+        self.meant.iter().any(|meant| meant == key)
     }
 
     /// A version, as its author counts: `1` if nothing is said.
@@ -180,6 +191,22 @@ impl<'a> Field<'a> {
         }
         self.wrong("a map", "write `key: value` lines, indented", report);
         None
+    }
+
+    /// The key of a map that has one key without a value, as `{name}` is read where it should have been quoted.
+    #[must_use]
+    pub fn lone_key(&self) -> Option<&'a str> {
+        match &self.node.content {
+            Content::Map(entries) => match entries.as_slice() {
+                [entry] if matches!(entry.value.content, Content::Null) => Some(&entry.key),
+                _ => None,
+            },
+            Content::Null
+            | Content::Bool(_)
+            | Content::Number(_)
+            | Content::Text(_)
+            | Content::List(_) => None,
+        }
     }
 
     /// The items of a list.

@@ -187,6 +187,8 @@ impl Scenario {
         .answered(&[approve(), approve()])
         .leaving(&[("S", "5.00"), ("B", "5.00")])
         .asking_about(&[BLIND_STRAY])
+        // Long enough for a program that nobody watches to act even on a busy machine: what comes after is not believed.
+        .with_timeout("4s")
     }
 
     pub(crate) fn read() -> Self {

@@ -45,6 +45,11 @@ pub enum Command {
         /// When it expires, and what happens then.
         expiry: Option<(Span, OnTimeout)>,
     },
+    /// A program outside no longer wants to know.
+    Withdraw {
+        /// What it asked.
+        interrupt: InterruptId,
+    },
     /// Stop the run.
     Cancel,
     /// Let nothing start until someone lets it go on.

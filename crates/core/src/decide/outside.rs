@@ -3,10 +3,11 @@
 use super::{
     Draft, model,
     model::{Expiry, Question},
+    run,
 };
 use crate::{
     ActionId, Ask, Breakpoints, Cause, Digest, Event, FramePath, InterruptId, InterruptKind,
-    Limits, Prompt, Refusal, RunOutcome, Subject, ThreadId, ThreadKind,
+    Limits, Prompt, Refusal, RunOutcome, Stop, Subject, ThreadId, ThreadKind,
 };
 
 /// Who asks.
@@ -117,6 +118,21 @@ pub(super) fn pose(draft: &mut Draft<'_>, posed: Posed, expiry: Expiry) {
         asks: vec![ask],
     };
     model::raise_until(draft, question, expiry);
+}
+
+/// Takes a question back. It names the question, so that a later one of the same node is never meant.
+pub(super) fn withdraw(draft: &mut Draft<'_>, id: InterruptId) -> Result<(), Refusal> {
+    let state = &draft.state;
+    if state.kind != ThreadKind::Outside || state.tenant != draft.context.by.actor.tenant {
+        return Err(Refusal::NotFound);
+    }
+    let pending = state.interrupts.get(&id);
+    let interrupt = pending.ok_or(Refusal::NotPending { interrupt: id })?;
+    if interrupt.due_at().is_some_and(|at| draft.now >= at) {
+        return Err(Refusal::Expired { interrupt: id });
+    }
+    run::stop(draft, Stop::Cancelled);
+    Ok(())
 }
 
 /// A run that only asks is over when it has its answer.

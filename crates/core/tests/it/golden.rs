@@ -10,12 +10,13 @@ use holdpoint_core::{
     Action, ActionId, ActionStatus, Active, Actor, AfterLate, AfterLookup, AfterModel,
     AfterUnknown, Allowed, Ask, Breakpoints, Called, Cause, Choice, Codec, Decided, Decision,
     DecisionKind, Definition, Digest, Doubt, EditedAction, Effect, Event, FORMAT, Fate, Finish,
-    Frame, FramePath, FramePhase, Gate, Grant, GrantId, GrantTerms, GrantUse, Hooks, Index,
-    Interrupt, InterruptId, InterruptKind, InterruptMode, InterruptStatus, Like, LimitKind, Limits,
-    Lookup, Matches, OnTimeout, Outcome, Payload, Phase, Policy, Principal, PrincipalKind, Prompt,
-    Restated, Role, Rule, Ruling, Run, RunId, RunOutcome, Runner, Scope, Seed, Seen, Side, Span,
-    State, Stop, Subagent, Subject, Terms, ThreadId, ThreadKind, Timestamp, ToolCall, ToolFacts,
-    ToolKind, ToolSpec, Usage, Verdict, Wait, Warrant, WarrantFrom, decode_definition, decode_head,
+    Frame, FramePath, FramePhase, Gate, Grant, GrantId, GrantTerms, GrantUse, Hooks, HttpBody,
+    HttpHeader, HttpMethod, HttpRequest, Index, Interrupt, InterruptId, InterruptKind,
+    InterruptMode, InterruptStatus, Like, LimitKind, Limits, Lookup, Matches, OnTimeout, Outcome,
+    Payload, Phase, Policy, Principal, PrincipalKind, Prompt, Restated, Role, Rule, Ruling, Run,
+    RunId, RunOutcome, Runner, Scope, Seed, Seen, Side, Span, State, Stop, Subagent, Subject,
+    Template, Terms, ThreadId, ThreadKind, Timestamp, ToolCall, ToolFacts, ToolKind, ToolSpec,
+    UrlTemplate, Usage, Verdict, Wait, Warrant, WarrantFrom, decode_definition, decode_head,
     decode_records, hex,
 };
 use serde::{Serialize, de::DeserializeOwned};
@@ -1128,6 +1129,50 @@ fn definition() -> Definition {
     }
 }
 
+fn http_runners() -> [Runner; 2] {
+    let request = |method, url: &str, body| HttpRequest {
+        method,
+        url: UrlTemplate::parse(url).unwrap(),
+        query: BTreeMap::new(),
+        headers: BTreeMap::new(),
+        body,
+        idempotency_header: None,
+        allow_private: vec![],
+    };
+    let token = |prefix| HttpHeader::Secret {
+        name: text("PAY_TOKEN"),
+        prefix: text(prefix),
+    };
+    let pay = HttpRequest {
+        query: BTreeMap::from([(text("dry"), Template::parse("{dry}").unwrap())]),
+        headers: BTreeMap::from([
+            (text("Authorization"), token("Bearer ")),
+            (text("X-Key"), token("")),
+            (text("X-Team"), HttpHeader::Text(text("billing"))),
+        ]),
+        idempotency_header: Some(text("Idempotency-Key")),
+        allow_private: vec![text("10.0.0.5")],
+        ..request(
+            HttpMethod::Post,
+            "https://pay.example.com/orders/{id}",
+            HttpBody::Args,
+        )
+    };
+    let url = "https://pay.example.com/{$key}?e={$epoch}";
+    let of = |method, body| Some(Box::new(request(method, url, body)));
+    let full = Runner::Http {
+        request: Box::new(pay),
+        lookup: of(HttpMethod::Get, HttpBody::None),
+        compensate: of(HttpMethod::Delete, HttpBody::Rest),
+    };
+    let plain = Runner::Http {
+        request: Box::new(request(HttpMethod::Put, "http://h/", HttpBody::Args)),
+        lookup: of(HttpMethod::Patch, HttpBody::Args),
+        compensate: None,
+    };
+    [full, plain]
+}
+
 #[test]
 fn a_definition_is_stored_as_in_version_1() {
     let mut small = definition();
@@ -1143,9 +1188,13 @@ fn a_definition_is_stored_as_in_version_1() {
         description: text("finds things"),
         definition: small.clone(),
     }];
+    let mut http = small.clone();
+    for (tool, runner) in http.tools.iter_mut().zip(http_runners()) {
+        tool.runner = runner;
+    }
     check(
         "definitions.json",
-        &vec![definition(), small, asking, leading],
+        &vec![definition(), small, asking, http, leading],
     );
     let text = stored("definition.json", &definition());
     let payload = Payload::json(text.into_bytes());

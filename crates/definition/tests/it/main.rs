@@ -5,6 +5,7 @@
 mod examples;
 mod gates;
 mod good;
+mod http;
 mod problems;
 mod subagents;
 

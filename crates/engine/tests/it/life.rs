@@ -445,6 +445,44 @@ async fn a_waiting_thread_takes_no_new_input_and_a_cancelled_one_does() {
     assert_eq!(place.tools["pay"].count(), 0);
 }
 
+#[tokio::test]
+async fn pending_questions_are_read_page_by_page_oldest_first() {
+    let place = one_gated();
+    let engine = place.engine();
+    let agent = engine.publish("local", pay(&APPROVE_REJECT)).await.unwrap();
+    for session in ["a", "b", "c", "d", "e"] {
+        run(&engine, &agent, session).await;
+    }
+    answer(&engine, "b", vec![Decision::APPROVE]).await.unwrap();
+    let (mut pages, mut after) = (Vec::new(), None);
+    loop {
+        let page = engine.pending("local", after, 2).await.unwrap();
+        let asked = page.interrupts.iter().map(|pending| {
+            assert_eq!(
+                pending.thread_id,
+                key(&pending.session).thread,
+                "{pending:?}"
+            );
+            let request = &pending.interrupt.value.action_requests[0];
+            (pending.session.clone(), request.name.clone())
+        });
+        pages.push(asked.collect::<Vec<_>>());
+        after = page.next;
+        if after.is_none() {
+            break;
+        }
+    }
+    let asked = |session: &str| (session.to_owned(), "pay".to_owned());
+    let expected = [
+        vec![asked("a"), asked("c")],
+        vec![asked("d"), asked("e")],
+        vec![],
+    ];
+    assert_eq!(pages, expected);
+    let other = engine.pending("other", None, 2).await.unwrap();
+    assert!(other.interrupts.is_empty() && other.next.is_none());
+}
+
 /// A model that thinks for longer than its run may work.
 #[derive(Debug)]
 struct Ponderer;

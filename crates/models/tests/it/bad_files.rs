@@ -1,6 +1,6 @@
 //! Scenario files that are wrong: each problem has its line and its remedy.
 
-use holdpoint_core::{Effect, Hooks, Runner, Span, ToolSpec};
+use holdpoint_core::{Effect, Hooks, Runner, Span, ToolKind, ToolSpec};
 use holdpoint_models::{Problem, Scripted};
 
 use crate::conversation::scenario;
@@ -231,10 +231,10 @@ fn a_call_of_a_tool_that_the_agent_does_not_have_is_a_warning_with_its_line() {
         version: "1".to_owned(),
         effect: Effect::Read,
         input_schema: true.into(),
-        kind: holdpoint_core::ToolKind::Plain,
         runner: Runner::Code {
             hooks: Hooks::default(),
         },
+        kind: ToolKind::Plain,
         timeout: Span::from_secs(1),
         settle: Span::ZERO,
         permissions: Vec::new(),

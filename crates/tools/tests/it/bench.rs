@@ -83,14 +83,17 @@ impl Bench {
 
     /// Waits for the process whose number is in this file to be gone.
     pub(crate) fn must_die(&self, name: &str, within: Duration) {
-        let pid = Pid::from_raw(self.wait_for(name).parse().unwrap()).unwrap();
-        block_on(async {
-            let begin = Instant::now();
-            while is_alive(pid) {
-                assert!(begin.elapsed() < within, "`{name}` lives");
-                tokio::time::sleep(Duration::from_millis(5)).await;
-            }
-        });
+        self.wait_for(name);
+        block_on(self.dies(name, within));
+    }
+
+    pub(crate) async fn dies(&self, name: &str, within: Duration) {
+        let pid = self.written(name).unwrap().parse().unwrap();
+        let begin = Instant::now();
+        while is_alive(Pid::from_raw(pid).unwrap()) {
+            assert!(begin.elapsed() < within, "`{name}` lives");
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
     }
 }
 

@@ -11,20 +11,27 @@ mod drivers;
 mod ends;
 mod floods;
 mod hooks;
+mod http;
 mod journal;
 mod programs;
 mod registry;
+mod server;
+mod surroundings;
 
 use libtest_mimic::{Arguments, Trial};
 
 fn main() {
     holdpoint_tools::enter();
     drivers::enter();
+    surroundings::enter();
     let tests = [
         ends::tests(),
         deadlines::tests(),
         drivers::tests(),
         hooks::tests(),
+        http::tests(),
+        http::endings::tests(),
+        http::secrets::tests(),
         registry::tests(),
         code::tests(),
         programs::tests(),
@@ -43,7 +50,7 @@ macro_rules! trials {
     ($($test:ident),* $(,)?) => {
         /// The tests of this module.
         pub(crate) fn tests() -> Vec<$crate::Trial> {
-            let module = module_path!().split("::").last().unwrap_or_default();
+            let (_, module) = module_path!().split_once("::").unwrap_or_default();
             vec![$($crate::Trial::test(format!("{module}::{}", stringify!($test)), || { $test(); Ok(()) })),*]
         }
     };

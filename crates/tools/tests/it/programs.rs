@@ -175,14 +175,14 @@ fn a_program_is_dead_before_its_question_is_asked() {
             while journal.log().is_empty() {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
+            bench.dies("leader", SOON).await;
+            bench.dies("child", SOON).await;
         };
         tokio::select! {
             outcome = entry => panic!("it ended: {outcome:?}"),
             () = asked => {}
         }
     });
-    bench.must_die("leader", SOON);
-    bench.must_die("child", SOON);
 }
 
 fn a_program_may_end_itself_after_its_question() {

@@ -6,7 +6,9 @@ use holdpoint_core::{
     ThreadId, ThreadKind,
 };
 
-use crate::thread::{TENANT, Thread, names, prompt, reject, say, user};
+use serde_json::json;
+
+use crate::thread::{TENANT, Thread, held, names, prompt, reject, say, user};
 
 fn command(kind: InterruptKind, expiry: Option<(Span, OnTimeout)>) -> Command {
     Command::Ask {
@@ -189,4 +191,60 @@ fn an_agent_never_answers() {
     }];
     let refusal = thread.tell(agent, Command::Answer { answers }).unwrap_err();
     assert_eq!(refusal.code(), "forbidden");
+}
+
+#[test]
+fn it_can_be_taken_back_by_its_own_id_and_only_while_it_is_pending() {
+    let mut thread = asked(
+        InterruptKind::Input,
+        Some((Span::from_secs(60), OnTimeout::Expire)),
+    );
+    let old = thread.pending().id;
+    let withdraw = |interrupt| Command::Withdraw { interrupt };
+    let eve = Principal::new(PrincipalKind::User, "other", "eve");
+    assert_eq!(thread.tell(eve, withdraw(old)), Err(Refusal::NotFound));
+    let events = thread.tell(user("ann"), withdraw(old)).unwrap();
+    assert_eq!(
+        names(&events),
+        ["interrupt_closed", "stop_requested", "run_ended"]
+    );
+    assert_eq!(thread.state.status(), Some(Status::Cancelled));
+    // A later question of the node is another one.
+    thread.wait(1);
+    let expiry = Some((Span::from_secs(60), OnTimeout::Expire));
+    let again = command(InterruptKind::Input, expiry);
+    thread.tell(user("ann"), again).unwrap();
+    let refused = thread.tell(user("ann"), withdraw(old));
+    assert_eq!(refused, Err(Refusal::NotPending { interrupt: old }));
+    let new = thread.pending().id;
+    thread.wait(60);
+    let refused = thread.tell(user("ann"), withdraw(new));
+    assert_eq!(refused, Err(Refusal::Expired { interrupt: new }));
+}
+
+#[test]
+fn an_agents_questions_cannot_be_taken_back() {
+    let mut thread = Thread::asked(vec![held("c1", "{}")]);
+    let interrupt = thread.pending().id;
+    let refused = thread.tell(user("ann"), Command::Withdraw { interrupt });
+    assert_eq!(refused, Err(Refusal::NotFound));
+}
+
+#[test]
+fn an_answer_that_is_not_approved_is_a_rejection() {
+    for kind in [InterruptKind::Approval, InterruptKind::Input] {
+        for (value, expected) in [
+            (json!({"approved": false}), InterruptStatus::Rejected),
+            (json!({"approved": true}), InterruptStatus::Resolved),
+            (json!({"input": 3}), InterruptStatus::Resolved),
+            (json!(false), InterruptStatus::Resolved),
+        ] {
+            let mut thread = asked(kind, None);
+            let events = thread.answer(vec![Decision::Answer { value }]).unwrap();
+            let Event::Answered { status, .. } = &events[0] else {
+                panic!("{events:?}");
+            };
+            assert_eq!(*status, expected);
+        }
+    }
 }

@@ -14,6 +14,8 @@ use crate::thread::TENANT;
 #[derive(Debug, Default)]
 pub(super) struct Watched {
     write: bool,
+    /// It leaves something behind: neither a read nor an entry of a stepped tool.
+    has_effect: bool,
     compensation: bool,
     stepped: bool,
     frame: FramePath,
@@ -143,6 +145,7 @@ impl Auditor {
                 self.expect_going(&frame);
                 let fresh = || Watched {
                     write: *effect == Effect::Write,
+                    has_effect: *effect != Effect::Read,
                     frame,
                     tool,
                     params: params.clone(),
@@ -177,6 +180,7 @@ impl Auditor {
                         let params = Params::parse(&called.call.arguments).unwrap();
                         let watched = Watched {
                             write: *effect == Effect::Write && *kind == ToolKind::Plain,
+                            has_effect: *effect != Effect::Read && *kind == ToolKind::Plain,
                             stepped: *kind == ToolKind::Stepped,
                             frame: frame.clone(),
                             grant: grant.as_ref().map(|used| used.grant),
@@ -249,7 +253,7 @@ impl Auditor {
             } => {
                 let original = self.watched(*action);
                 assert!(
-                    original.starts > 0 && original.write,
+                    original.starts > 0 && original.has_effect,
                     "there is nothing to undo"
                 );
                 let bound = Watched {

@@ -1,0 +1,99 @@
+//! How much of what is measured.
+
+use crate::{
+    measurement::System,
+    workload::{Steps, Workload},
+};
+
+/// What is to be measured.
+#[derive(Debug, Clone)]
+pub(crate) struct Plan {
+    pub(crate) workloads: Vec<Workload>,
+    pub(crate) systems: Vec<System>,
+    pub(crate) rounds: usize,
+    /// How many runs W1 has.
+    pub(crate) runs: usize,
+    /// How many it has for a peer, which takes longer for each.
+    pub(crate) peer_runs: usize,
+    pub(crate) concurrencies: Vec<usize>,
+    /// What W3 is.
+    pub(crate) steps: Steps,
+    /// How many are parked in W2, the fewest first; in W4 as many as the last says.
+    pub(crate) parked: Vec<usize>,
+    /// How many a peer is made to park at most.
+    pub(crate) peer_parked: usize,
+    /// How many resumes W2 takes the times of.
+    pub(crate) resumes: usize,
+    /// How many it takes for a peer.
+    pub(crate) peer_resumes: usize,
+    /// After how many resumes the process of W4 is killed.
+    pub(crate) killed_after: usize,
+}
+
+impl Plan {
+    /// What counts.
+    pub(crate) fn full() -> Self {
+        Self {
+            workloads: Workload::ALL.to_vec(),
+            systems: System::ALL.to_vec(),
+            rounds: 5,
+            runs: 2_000,
+            peer_runs: 200,
+            concurrencies: vec![1, 32, 128],
+            steps: Steps {
+                steps: 2_000,
+                characters: 500,
+            },
+            parked: vec![100, 10_000, 100_000],
+            peer_parked: 10_000,
+            resumes: 1_000,
+            peer_resumes: 500,
+            killed_after: 200,
+        }
+    }
+
+    /// Just enough to see that everything works.
+    pub(crate) fn quick() -> Self {
+        Self {
+            rounds: 2,
+            runs: 40,
+            peer_runs: 10,
+            concurrencies: vec![1, 8],
+            steps: Steps {
+                steps: 40,
+                characters: 500,
+            },
+            parked: vec![60, 300],
+            peer_parked: 100,
+            resumes: 40,
+            peer_resumes: 10,
+            killed_after: 10,
+            ..Self::full()
+        }
+    }
+
+    /// Whether this workload is to be measured.
+    pub(crate) fn has(&self, workload: Workload) -> bool {
+        self.workloads.contains(&workload)
+    }
+
+    /// How many are parked for this system, the fewest first.
+    pub(crate) fn parked(&self, system: System) -> Vec<usize> {
+        let most = match system {
+            System::Holdpoint => usize::MAX,
+            System::Langgraph => self.peer_parked,
+            // It writes what it is told, and has nothing to list or to resume.
+            System::Ceiling => 0,
+        };
+        let within = self.parked.iter().filter(|parked| **parked <= most);
+        within.copied().collect()
+    }
+
+    /// How many resumes are measured for this system.
+    pub(crate) const fn resumes(&self, system: System) -> usize {
+        match system {
+            System::Holdpoint | System::Ceiling => self.resumes,
+            System::Langgraph => self.peer_resumes,
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! What a person says to an interrupt.
+
+use holdpoint_core::{Decision, InterruptKind, Prompt, Timestamp};
+use holdpoint_engine::OutsideClosed;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::{ManagerError, wire};
+
+/// What a person says to an interrupt.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Response {
+    /// What was chosen of the interrupt's options.
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "wire::absent_if_empty"
+    )]
+    pub option_id: Option<String>,
+    /// What was put in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub input: Option<Value>,
+    /// Why, or what else there is to say.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub comment: String,
+    /// Whether it is approved. An approval or a review must say so; for other kinds, who says nothing does not object.
+    /// What a manager returns always says it.
+    #[serde(default)]
+    pub approved: Option<bool>,
+    /// When it was said. Set by the manager; what is given is ignored.
+    #[serde(default, with = "wire::rfc3339_option")]
+    pub timestamp: Option<Timestamp>,
+    /// Who said it. The program that hands a response over answers for that; where it names nobody, it said so itself.
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "wire::absent_if_empty"
+    )]
+    pub user_id: Option<String>,
+    /// What the answering program wants to keep with it.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub metadata: Map<String, Value>,
+}
+
+impl Response {
+    /// Yes.
+    #[must_use]
+    pub fn approve() -> Self {
+        Self {
+            approved: Some(true),
+            ..Self::default()
+        }
+    }
+
+    /// No, because of this.
+    #[must_use]
+    pub fn reject(comment: impl Into<String>) -> Self {
+        Self {
+            approved: Some(false),
+            comment: comment.into(),
+            ..Self::default()
+        }
+    }
+
+    /// This is put in.
+    #[must_use]
+    pub fn input(input: impl Into<Value>) -> Self {
+        Self {
+            input: Some(input.into()),
+            ..Self::approve()
+        }
+    }
+
+    /// This option, and yes.
+    #[must_use]
+    pub fn choose(option_id: impl Into<String>) -> Self {
+        Self {
+            option_id: Some(option_id.into()),
+            ..Self::approve()
+        }
+    }
+
+    /// Said by this user.
+    #[must_use]
+    pub fn by(mut self, user_id: impl Into<String>) -> Self {
+        self.user_id = Some(user_id.into());
+        self
+    }
+
+    /// With this to say.
+    #[must_use]
+    pub fn comment(mut self, comment: impl Into<String>) -> Self {
+        self.comment = comment.into();
+        self
+    }
+
+    /// Whether it is approved.
+    #[must_use]
+    pub fn is_approved(&self) -> bool {
+        self.approved == Some(true)
+    }
+
+    /// How it is kept: what was said, without who and when, which the journal knows.
+    pub(super) fn to_value(
+        &self,
+        kind: InterruptKind,
+        prompt: &Prompt,
+    ) -> Result<Value, ManagerError> {
+        let approved = match (self.approved, must_say(kind)) {
+            (Some(approved), _) => approved,
+            (None, false) => true,
+            (None, true) => {
+                return Err(ManagerError::invalid(
+                    "`approved` is missing: an approval or a review must be approved or not",
+                ));
+            }
+        };
+        let mut said = Map::new();
+        said.insert("approved".to_owned(), approved.into());
+        if let Some(option) = &self.option_id {
+            if prompt.options.is_empty() {
+                let reason = format!("`option_id` is `{option}`, but there is nothing to choose");
+                return Err(ManagerError::invalid(reason));
+            }
+            said.insert("option_id".to_owned(), option.as_str().into());
+        }
+        match &self.input {
+            Some(input) => drop(said.insert("input".to_owned(), input.clone())),
+            // Nothing is put in; that must fit, too.
+            None if approved && prompt.input_schema.is_some() => {
+                said.insert("input".to_owned(), Value::Null);
+            }
+            None => {}
+        }
+        if !self.comment.is_empty() {
+            said.insert("comment".to_owned(), self.comment.as_str().into());
+        }
+        if !self.metadata.is_empty() {
+            said.insert("metadata".to_owned(), self.metadata.clone().into());
+        }
+        Ok(said.into())
+    }
+
+    /// What was said, through whichever door.
+    pub(super) fn read(kind: InterruptKind, closed: &OutsideClosed) -> Option<Self> {
+        let said = match closed.decision.as_ref()? {
+            Decision::Approve { .. } => Self::approve(),
+            Decision::Reject { message } => Self::reject(message.clone().unwrap_or_default()),
+            Decision::Answer { value } => Self::from_value(kind, value),
+            // None of these answers a question.
+            Decision::Edit { .. }
+            | Decision::Respond { .. }
+            | Decision::Committed { .. }
+            | Decision::NotCommitted
+            | Decision::Compensate => return None,
+        };
+        Some(Self {
+            timestamp: Some(closed.at),
+            user_id: Some(closed.by.name.clone()),
+            ..said
+        })
+    }
+
+    fn from_value(kind: InterruptKind, value: &Value) -> Self {
+        let text = |name: &str| value.get(name).and_then(Value::as_str).map(str::to_owned);
+        let approved = value.get("approved").and_then(Value::as_bool);
+        let input = value.get("input");
+        // What says nothing of itself is what was put in.
+        let whole = approved.is_none() && input.is_none() && text("option_id").is_none();
+        let input = if whole { Some(value) } else { input };
+        let metadata = value.get("metadata").and_then(Value::as_object);
+        Self {
+            option_id: text("option_id"),
+            input: input.filter(|input| !input.is_null()).cloned(),
+            comment: text("comment").unwrap_or_default(),
+            // Silence is no approval where one is asked for.
+            approved: Some(approved.unwrap_or(!must_say(kind))),
+            timestamp: None,
+            user_id: None,
+            metadata: metadata.cloned().unwrap_or_default(),
+        }
+    }
+}
+
+/// Whether a response to this kind must say whether it is approved.
+const fn must_say(kind: InterruptKind) -> bool {
+    match kind {
+        InterruptKind::Approval | InterruptKind::Review => true,
+        InterruptKind::Input | InterruptKind::Breakpoint | InterruptKind::Error => false,
+    }
+}
