@@ -16,35 +16,45 @@ use crate::{env, step};
 /// A build of the binary: its folder, its features, and the variable that tells tests where it is.
 struct Variant {
     name: &'static str,
-    features: &'static str,
+    features: &'static [&'static str],
     variable: &'static str,
+    /// The variable for the program of the safety tests that embeds the engine, where they need it in this build too.
+    rivals: Option<&'static str>,
 }
 
 const PLAIN: Variant = Variant {
     name: "plain",
-    features: "",
+    features: &[],
     variable: "HOLDPOINT_BIN",
+    rivals: None,
 };
 
 const SPECIAL: [Variant; 3] = [
     Variant {
         name: "failpoints",
-        features: "failpoints",
+        features: &["holdpoint-cli/failpoints"],
         variable: "HOLDPOINT_BIN_FAILPOINTS",
+        rivals: None,
     },
     Variant {
         name: "weak-version-check",
-        features: "failpoints,weak-version-check",
+        features: &[
+            "holdpoint-cli/failpoints",
+            "holdpoint-cli/weak-version-check",
+        ],
         variable: "HOLDPOINT_BIN_WEAK_VERSION_CHECK",
+        rivals: Some("HOLDPOINT_RIVALS_WEAK_VERSION_CHECK"),
     },
     Variant {
         name: "weak-no-started",
-        features: "failpoints,weak-no-started",
+        features: &["holdpoint-cli/failpoints", "holdpoint-cli/weak-no-started"],
         variable: "HOLDPOINT_BIN_WEAK_NO_STARTED",
+        rivals: None,
     },
 ];
 
 const BINARY: &str = "holdpoint";
+const RIVALS: &str = "holdpoint-torture-rivals";
 const TOOLS: [&str; 2] = ["holdpoint-example-ledger", "holdpoint-example-files"];
 const TOOLS_FOLDER: &str = "tools";
 const TOOLS_VARIABLE: &str = "HOLDPOINT_EXAMPLE_TOOLS";
@@ -90,12 +100,20 @@ impl Programs {
     }
 
     fn build(&self, variant: &Variant) -> anyhow::Result<()> {
-        let mut command = step::cargo(&["build", "-p", "holdpoint-cli"]);
-        if !variant.features.is_empty() {
-            command.args(["--features", variant.features]);
+        let mut command = step::cargo(&["build", "-p", "holdpoint-cli", "--bin", BINARY]);
+        if variant.rivals.is_some() {
+            // In one build with the binary, it shares the libraries and what is wrong with them.
+            command.args(["-p", "holdpoint-torture", "--bin", RIVALS]);
+        }
+        for feature in variant.features {
+            command.args(["--features", feature]);
         }
         step::run(&mut command)?;
-        self.keep(BINARY, &self.folder(variant.name))
+        let folder = self.folder(variant.name);
+        if variant.rivals.is_some() {
+            self.keep(RIVALS, &folder)?;
+        }
+        self.keep(BINARY, &folder)
     }
 
     /// Copies a program out of the way of the next build.
@@ -127,7 +145,11 @@ impl Programs {
     pub(crate) fn announce(&self, command: &mut Command) {
         command.env(TOOLS_VARIABLE, self.folder(TOOLS_FOLDER));
         for variant in SPECIAL.iter().chain([&PLAIN]) {
-            command.env(variant.variable, self.folder(variant.name).join(BINARY));
+            let folder = self.folder(variant.name);
+            command.env(variant.variable, folder.join(BINARY));
+            if let Some(variable) = variant.rivals {
+                command.env(variable, folder.join(RIVALS));
+            }
         }
     }
 }

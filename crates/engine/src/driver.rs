@@ -8,6 +8,8 @@ mod launch;
 mod starts;
 mod steps;
 mod tenure;
+#[cfg(feature = "weak-no-started")]
+mod weak;
 
 use std::{collections::HashMap, time::Duration};
 

@@ -87,11 +87,20 @@ impl Ledger {
         // Between looking and acting nobody else may act. The lock goes with the process, even if it is killed.
         let lock = File::create(self.beside("lock")).context("the lock file cannot be made")?;
         lock.lock().context("the ledger cannot be locked")?;
-        self.append(&json!({"attempt": call.key, "epoch": call.epoch, "pid": process::id()}))?;
+        self.attempt(call)?;
         match self.standing(&call.key)? {
             Some(line) => Ok(receipt(&line["args"])),
             None => self.act(call),
         }
+    }
+
+    /// Notes that somebody is about to act.
+    ///
+    /// # Errors
+    ///
+    /// If the line may not be on disk.
+    pub fn attempt(&self, call: &Call) -> anyhow::Result<()> {
+        self.append(&json!({"attempt": call.key, "epoch": call.epoch, "pid": process::id()}))
     }
 
     /// Reverses an effect, blindly.

@@ -11,9 +11,15 @@ use crate::{
     scenario::Scenario,
 };
 
-const SAMPLE: usize = 6;
+const SAMPLE: usize = 4;
+/// Of the pairs of deaths in a long scenario only so many are tried in full: there are thousands.
+const MANY: usize = 120;
 
 fn survives_two(scenario: &Scenario) {
+    survives_two_of(scenario, usize::MAX);
+}
+
+fn survives_two_of(scenario: &Scenario, most: usize) {
     let mut tally = Tally::new("double kills", scenario.name);
     let undisturbed = undisturbed(scenario);
     let end = Some(&undisturbed.end);
@@ -25,8 +31,11 @@ fn survives_two(scenario: &Scenario) {
     for (kill, played) in first.iter().zip(plays) {
         pairs.extend(played.seconds.into_iter().map(|second| (*kill, second)));
     }
-    if Effort::asked_for() == Effort::Sample {
-        pairs = sample(scenario.name, &pairs, SAMPLE, |(_, second)| second.point);
+    let most = Effort::asked_for().pick(SAMPLE, most);
+    if pairs.len() > most {
+        pairs = sample(scenario.name, &pairs, most, |(kill, second)| {
+            (second.step, second.point, kill.point)
+        });
     }
     let plays = pool::each(&pairs, |(kill, second)| {
         let plan = Plan {
@@ -54,6 +63,16 @@ fn a_mixed_batch_survives_two_deaths() {
 #[test]
 fn a_write_that_a_person_was_asked_about_survives_two_deaths() {
     survives_two(&Scenario::write_without_lookup());
+}
+
+#[test]
+fn a_stepped_tool_survives_two_deaths() {
+    survives_two_of(&Scenario::stepped_without_lookup(), MANY);
+}
+
+#[test]
+fn a_write_of_a_subagents_subagent_survives_two_deaths() {
+    survives_two_of(&Scenario::nested_team(), MANY);
 }
 
 #[test]

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::{
     play::{Cancel, Play},
-    scenario::{End, Undo},
+    scenario::{Asks, End, Phase, Undo},
     trace::Trace,
     world::Setting,
 };
@@ -28,6 +28,11 @@ pub(crate) fn judge(play: &mut Play<'_>, end: &Value, trace: &Trace, reference: 
             }
         }
         End::CancelledInFlight(undo) => cancelled_in_flight(play, end, trace, undo),
+    }
+    questions_are(play, trace);
+    let pauses = |phase: &Phase| matches!(phase, Phase::Pause | Phase::PauseInFlight(_));
+    if play.plan.kill.is_none() && play.scenario.phases.iter().any(pauses) && !trace.was_paused() {
+        play.complain("undisturbed, the pause came too late");
     }
     let last = play.world.call(&["recover"], &Setting::PLAIN);
     if last.code() != Some(0) || !last.lines.is_empty() {
@@ -59,6 +64,21 @@ fn effects_are(play: &mut Play<'_>, expected: &[(&str, &str)]) {
     }
     if play.world.ledger().reversal_count() > 0 {
         play.complain("something was undone that nobody wanted undone");
+    }
+}
+
+/// People were asked as often as they had to be. A question that was lost with its process does not count.
+fn questions_are(play: &mut Play<'_>, trace: &Trace) {
+    let asked = trace.approvals();
+    let (least, most) = match play.scenario.asks {
+        Asks::Unsaid => return,
+        Asks::Exactly(times) => (times, times),
+        Asks::OnceMorePerDeath(times) => (times, times + play.deaths),
+    };
+    if !(least..=most).contains(&asked) {
+        play.complain(format!(
+            "asked for leave {asked} times instead of {least} to {most}"
+        ));
     }
 }
 

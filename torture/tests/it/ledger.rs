@@ -46,6 +46,12 @@ impl Ledger {
         self.effect_count() + self.reversal_count()
     }
 
+    /// How often somebody was about to act, where that is noted.
+    pub(crate) fn attempts(&self) -> usize {
+        let attempts = self.0.iter().filter(|line| line["attempt"].is_string());
+        attempts.count()
+    }
+
     pub(crate) fn reversal_count(&self) -> usize {
         let reversals = self.0.iter().filter(|line| line["reverses"].is_string());
         reversals.count()

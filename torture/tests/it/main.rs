@@ -10,9 +10,12 @@
 )]
 
 mod agent;
+mod any_moment;
 mod contest;
 mod controls;
 mod double_kills;
+mod duel;
+mod grants;
 mod judge;
 mod kill_matrix;
 mod ledger;
@@ -28,4 +31,5 @@ mod revival;
 mod scenario;
 mod takeover;
 mod trace;
+mod wal;
 mod world;

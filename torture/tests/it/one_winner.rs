@@ -2,6 +2,7 @@
 
 use crate::{
     contest::Arena,
+    duel::{ANSWERS, Duel, Stand},
     pool,
     programs::{Build, Effort},
     report::Tally,
@@ -29,6 +30,53 @@ fn of_many_processes_that_answer_at_once_exactly_one_wins() {
         }
     }
     tally.conclude();
+}
+
+#[test]
+fn of_a_hundred_different_answers_from_two_processes_exactly_one_wins() {
+    let questions = Effort::asked_for().pick(20, 1_000);
+    let mut tally = Tally::new(
+        "one winner",
+        format!(
+            "{questions} questions, {} different answers each",
+            2 * ANSWERS
+        ),
+    );
+    let mut duel = Duel::new(Build::Sound);
+    let before = duel.ledger().effect_count();
+    let stands = [
+        Stand::Waiting,
+        Stand::Waiting,
+        Stand::Paused,
+        Stand::Waiting,
+    ];
+    let numbered = (0..questions).zip(stands.into_iter().cycle());
+    let parked: Vec<_> = numbered
+        .map(|(number, stand)| duel.park(number, stand))
+        .collect();
+    let (mut winners, mut counted) = (Vec::new(), 0);
+    for (number, parked) in parked.iter().enumerate() {
+        let fought = duel.fight(parked);
+        tally.points += 1;
+        tally.effects += fought.effects;
+        counted += usize::from(fought.commits.is_some());
+        winners.extend(fought.winners);
+        if fought.problems.is_empty() {
+            tally.passed += 1;
+        } else {
+            let problems = fought.problems.join("\n  ");
+            tally.violations.push(format!("q{number}:\n  {problems}"));
+        }
+    }
+    let effects = duel.ledger().effect_count() - before;
+    let by_one = winners.iter().filter(|by| by.starts_with("one-")).count();
+    println!(
+        "{} winners, {by_one} of them in one process; commits counted for {counted} questions",
+        winners.len()
+    );
+    tally.conclude();
+    assert_eq!((winners.len(), effects), (questions, questions));
+    assert!(counted * 10 >= questions * 9, "{counted} questions counted");
 }
 
 #[test]

@@ -1,14 +1,16 @@
 //! Plays a scenario, with or without a death, to its end.
 
+use std::{ops::RangeInclusive, time::Duration};
+
 use serde_json::Value;
 
 use crate::{
     judge,
-    point::{self, CALL_BEFORE, CALL_RUNNING, Kill, LEDGER_WRITTEN, Seat},
+    point::{self, CALL_BEFORE, CALL_RUNNING, Kill, LEDGER_ATTEMPTED, LEDGER_WRITTEN, Seat},
     process::Ended,
     programs::Build,
-    revival::{Second, Step},
-    scenario::{Phase, Scenario},
+    revival::{ROUNDS, Second, Step},
+    scenario::{Phase, Scenario, Which},
     trace::Trace,
     world::{SESSION, Setting, Timing, World},
 };
@@ -49,8 +51,11 @@ pub(crate) struct Play<'s> {
     pub(crate) deaths: usize,
     /// How often a person was asked whether something took effect.
     pub(crate) asked: usize,
-    /// The question that the scenario's person answers.
-    pub(crate) question: Option<String>,
+    /// The command of the phase that is played.
+    pub(crate) words: Vec<String>,
+    /// What the ledger held when each phase began, and at the end of the last one.
+    marks: Vec<Mark>,
+    times: Vec<Duration>,
     pub(crate) cancel: Cancel,
     pub(crate) problems: Vec<String>,
 }
@@ -75,6 +80,10 @@ pub(crate) struct Played {
     pub(crate) effects: usize,
     /// How many calls were recorded as started.
     pub(crate) starts: usize,
+    /// How often people were asked to allow something.
+    pub(crate) approvals: usize,
+    /// How long the processes of each phase took.
+    pub(crate) times: Vec<Duration>,
     /// The deaths that a play like this could die.
     pub(crate) kills: Vec<Kill>,
     /// The deaths that its revival could die.
@@ -95,19 +104,32 @@ pub(crate) fn play(
         plan,
         deaths: 0,
         asked: 0,
-        question: None,
+        words: Vec::new(),
+        marks: Vec::new(),
+        times: Vec::new(),
         cancel: Cancel::Wanted,
         problems: Vec::new(),
     };
     for (at, phase) in scenario.phases.iter().enumerate() {
         let deaths = play.deaths;
+        play.marks.push(play.mark());
         play.act(at, phase);
+        let took = play.world.last_took();
+        play.times.push(took);
         if play.deaths > deaths {
             play.revive(phase);
         }
         play.settle();
     }
+    play.marks.push(play.mark());
     play.over(reference)
+}
+
+/// How far the ledger is.
+#[derive(Debug, Clone, Copy)]
+struct Mark {
+    attempts: usize,
+    acts: usize,
 }
 
 impl Play<'_> {
@@ -122,31 +144,80 @@ impl Play<'_> {
                 let ended = self.world.run(SESSION, &driver);
                 self.note(&ended, &driver);
             }
-            Phase::Answer(decisions) => {
-                self.find_question();
-                let words = self.answer_words(decisions);
-                let words: Vec<&str> = words.iter().map(String::as_str).collect();
-                let ended = self.world.call(&words, &driver);
-                self.note(&ended, &driver);
+            Phase::Answer(which, decisions) => {
+                self.words = self.answer(*which, decisions);
+                self.call(&self.words.clone(), &driver);
             }
-            Phase::Cancel => {
-                let ended = self.world.call(&["cancel", SESSION], &driver);
+            Phase::AnswerMap(answers) => {
+                let found = answers.iter().map(|(which, decisions)| {
+                    let question = self.world.question(*which).unwrap_or_default();
+                    (question, decisions.clone())
+                });
+                let map: Value = found.collect();
+                let words = ["resume", SESSION, "--decisions", &map.to_string()];
+                self.words = words.map(str::to_owned).to_vec();
+                self.call(&self.words.clone(), &driver);
+            }
+            Phase::ApproveRest => self.approve_rest(&driver),
+            Phase::Cancel => self.call(&["cancel", SESSION].map(str::to_owned), &driver),
+            Phase::Pause => {
+                self.words = ["pause", SESSION].map(str::to_owned).to_vec();
+                self.call(&self.words.clone(), &driver);
+            }
+            Phase::Continue => {
+                self.words = ["continue", SESSION].map(str::to_owned).to_vec();
+                self.call(&self.words.clone(), &driver);
+            }
+            Phase::AwaitDue => {
+                self.world.await_due();
+                let ended = self.world.call(&["recover"], &driver);
                 self.note(&ended, &driver);
             }
             Phase::CancelInFlight(decisions) => {
-                self.find_question();
-                let words = self.answer_words(decisions);
-                let words: Vec<&str> = words.iter().map(String::as_str).collect();
-                let mut running = self.world.spawn(&words, &driver);
-                running.wait_for_point(&driver.log.clone().unwrap_or_default(), CALL_BEFORE);
-                let canceller = self.setting(at, Seat::Canceller);
-                let cancelled = self.world.call(&["cancel", SESSION], &canceller);
+                let cancelled = self.disturb(at, decisions, "cancel");
                 self.note_cancel(&cancelled);
-                self.note(&cancelled, &canceller);
-                let ended = self.world.finish(running, &driver);
-                self.note(&ended, &driver);
+            }
+            Phase::PauseInFlight(decisions) => {
+                self.disturb(at, decisions, "pause");
             }
         }
+    }
+
+    /// A person answers, and another process comes in between while the call that was approved is in flight.
+    fn disturb(&mut self, at: usize, decisions: &Value, word: &str) -> Ended {
+        let (driver, beside) = (
+            self.setting(at, Seat::Driver),
+            self.setting(at, Seat::Beside),
+        );
+        self.words = self.answer(Which::Only, decisions);
+        let words: Vec<&str> = self.words.iter().map(String::as_str).collect();
+        let mut running = self.world.spawn(&words, &driver);
+        running.wait_for_point(&driver.log.clone().unwrap_or_default(), CALL_BEFORE);
+        let disturbed = self.world.call(&[word, SESSION], &beside);
+        self.note(&disturbed, &beside);
+        let ended = self.world.finish(running, &driver);
+        self.note(&ended, &driver);
+        disturbed
+    }
+
+    /// Runs a command to its end, or to its death.
+    pub(crate) fn call(&mut self, words: &[String], setting: &Setting) {
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let ended = self.world.call(&words, setting);
+        self.note(&ended, setting);
+    }
+
+    /// Approves one question after the other until there is none.
+    fn approve_rest(&mut self, setting: &Setting) {
+        for _ in 0..ROUNDS {
+            let Some(question) = self.world.question(Which::Only) else {
+                return;
+            };
+            let words = ["resume", SESSION, "--interrupt", &question, "--approve"];
+            self.call(&words.map(str::to_owned), setting);
+            self.settle();
+        }
+        self.complain("there is always another question");
     }
 
     /// How a process of a phase is started: it notes the points it passes, and maybe dies at one.
@@ -160,21 +231,22 @@ impl Play<'_> {
         }
     }
 
-    pub(crate) fn answer_words(&self, decisions: &Value) -> Vec<String> {
-        let question = self.question.clone().unwrap_or_default();
+    /// The command that answers a question.
+    fn answer(&mut self, which: Which, decisions: &Value) -> Vec<String> {
+        let question = self.world.question(which).unwrap_or_else(|| {
+            self.complain(format!("{which:?} is not asked"));
+            String::new()
+        });
         let decisions = decisions.to_string();
-        let words = ["resume", SESSION, "--interrupt", &question, "--decisions"];
-        let words = words.into_iter().chain([decisions.as_str()]);
-        words.map(str::to_owned).collect()
-    }
-
-    fn find_question(&mut self) {
-        let view = self.world.show(SESSION);
-        let found = view["__interrupt__"][0]["id"].as_str().map(str::to_owned);
-        if found.is_none() {
-            self.complain(format!("nothing is asked: {view}"));
-        }
-        self.question = found;
+        let words = [
+            "resume",
+            SESSION,
+            "--interrupt",
+            &question,
+            "--decisions",
+            &decisions,
+        ];
+        words.map(str::to_owned).to_vec()
     }
 
     /// Takes in how a process ended: as it should, or by the death that was planned for it.
@@ -196,7 +268,7 @@ impl Play<'_> {
         }
     }
 
-    /// A cancel may come when the run is over. In the undisturbed play that would test nothing.
+    /// A cancel or a pause may come when the run is over. In the undisturbed play that would test nothing.
     fn is_expected(&self, ended: &Ended) -> bool {
         self.plan.kill.is_some() && ended.error_code() == Some("run_over")
     }
@@ -224,40 +296,51 @@ impl Play<'_> {
             end,
             effects,
             starts: trace.starts(),
+            approvals: trace.approvals(),
+            times: self.times,
             kills,
             seconds: seconds.concat(),
             problems: self.problems,
         }
     }
 
+    fn mark(&self) -> Mark {
+        let ledger = self.world.ledger();
+        Mark {
+            attempts: ledger.attempts(),
+            acts: ledger.acts(),
+        }
+    }
+
     fn possible_kills(&self) -> Vec<Kill> {
         let timing = self.plan.timing;
         let mut kills = Vec::new();
-        if timing == Timing::ENDS_LATE {
-            // Whatever a scenario does, it does in its last phase.
-            let acts = 1..=self.world.ledger().acts();
-            kills.extend(acts.map(|nth| Kill {
-                phase: self.scenario.phases.len() - 1,
-                seat: Seat::Driver,
-                timing,
-                point: LEDGER_WRITTEN,
-                nth,
-            }));
-        }
-        for phase in 0..self.scenario.phases.len() {
-            for seat in [Seat::Driver, Seat::Canceller] {
+        for (phase, marks) in self.marks.windows(2).enumerate() {
+            let mut add = |seat, point, nths: RangeInclusive<usize>| {
+                kills.extend(nths.map(|nth| Kill {
+                    phase,
+                    seat,
+                    timing,
+                    point,
+                    nth,
+                }));
+            };
+            if let [from, to] = marks {
+                if timing == Timing::ENDS_LATE {
+                    add(Seat::Driver, LEDGER_WRITTEN, from.acts + 1..=to.acts);
+                }
+                if timing == Timing::ACTS_LATE {
+                    let attempts = from.attempts + 1..=to.attempts;
+                    add(Seat::Driver, LEDGER_ATTEMPTED, attempts);
+                }
+            }
+            for seat in [Seat::Driver, Seat::Beside] {
                 let log = self.world.path(&format!("points-{phase}-{seat:?}"));
                 let passed = point::passed(&log).into_iter();
                 // That a call runs and has acted is better seen in the ledger.
                 let useful = |point| !(point == CALL_RUNNING && timing == Timing::ENDS_LATE);
                 for (point, count) in passed.filter(|(point, _)| useful(*point)) {
-                    kills.extend((1..=count).map(|nth| Kill {
-                        phase,
-                        seat,
-                        timing,
-                        point,
-                        nth,
-                    }));
+                    add(seat, point, 1..=count);
                 }
             }
         }

@@ -24,6 +24,8 @@ pub(crate) const CALL_RUNNING: &str = "engine.call.running";
 /// The program has ended, which is not recorded.
 pub(crate) const CALL_AFTER: &str = "engine.call.after";
 
+/// Not a point of the process but one outside: so many programs noted in the ledger that they are about to act.
+pub(crate) const LEDGER_ATTEMPTED: &str = "ledger.attempted";
 /// Not a point of the process but one outside: so many acts stand in the ledger. The program runs on, nothing is recorded.
 pub(crate) const LEDGER_WRITTEN: &str = "ledger.written";
 /// Not a point of the process but one outside: so many microseconds after its start.
@@ -44,8 +46,8 @@ const POINTS: [&str; 7] = [
 pub(crate) enum Seat {
     /// The one that drives the run.
     Driver,
-    /// The one that cancels it from beside.
-    Canceller,
+    /// The one that cancels or pauses it from beside.
+    Beside,
 }
 
 /// A process's death.
@@ -86,7 +88,7 @@ pub(crate) fn is_inside(point: &str) -> bool {
     POINTS.contains(&point)
 }
 
-/// A seeded choice: every kind of death at least once, and as many as asked for.
+/// A seeded choice of as many as asked for, and of as many kinds of death as possible.
 pub(crate) fn sample<T: Ord + Copy, K: Ord>(
     name: &str,
     of: &[T],
@@ -102,8 +104,12 @@ pub(crate) fn sample<T: Ord + Copy, K: Ord>(
     for item in &shuffled {
         kinds.entry(kind(item)).or_insert(*item);
     }
-    let mut chosen: BTreeSet<T> = kinds.into_values().collect();
-    for item in shuffled {
+    // Which kinds, if not all of them, is left to the dice too.
+    let (first, rest): (Vec<T>, Vec<T>) = shuffled
+        .into_iter()
+        .partition(|item| kinds.get(&kind(item)) == Some(item));
+    let mut chosen = BTreeSet::new();
+    for item in first.into_iter().chain(rest) {
         if chosen.len() >= wanted {
             break;
         }

@@ -8,7 +8,7 @@ use std::{
     thread,
 };
 
-const WORKERS: usize = 4;
+const WORKERS: usize = 6;
 
 /// Does all of it, some at a time. The results come in the order of the items.
 pub(crate) fn each<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {

@@ -23,6 +23,16 @@ impl Build {
     }
 }
 
+/// The program that answers beside others.
+pub(crate) fn rivals(build: Build) -> PathBuf {
+    match build {
+        Build::Sound | Build::WeakNoStarted => {
+            env!("CARGO_BIN_EXE_holdpoint-torture-rivals").into()
+        }
+        Build::WeakVersionCheck => announced("HOLDPOINT_RIVALS_WEAK_VERSION_CHECK"),
+    }
+}
+
 /// The folder with the ledger program.
 pub(crate) fn example_tools() -> PathBuf {
     announced("HOLDPOINT_EXAMPLE_TOOLS")

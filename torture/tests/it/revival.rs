@@ -13,7 +13,7 @@ use crate::{
 };
 
 /// More than any scenario needs: each round settles something.
-const ROUNDS: usize = 12;
+pub(crate) const ROUNDS: usize = 12;
 
 /// A second death, of a process that was started because of the first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -75,13 +75,20 @@ impl Play<'_> {
                     self.note(&ended, setting);
                 }
             }
-            Phase::Answer(decisions) => {
-                let words = self.answer_words(decisions);
-                let words: Vec<&str> = words.iter().map(String::as_str).collect();
-                let ended = self.world.call(&words, setting);
-                if !(ended.code() == Some(4) && ended.error_code() == Some("already_decided")) {
-                    self.note(&ended, setting);
-                }
+            Phase::Answer(..) | Phase::AnswerMap(_) => self.answer_again(setting),
+            Phase::Pause | Phase::Continue => {
+                let words = self.words.clone();
+                self.call(&words, setting);
+            }
+            Phase::PauseInFlight(_) => {
+                // Paused first: what is answered then does not start.
+                let words = ["pause", SESSION].map(str::to_owned);
+                self.call(&words, &Setting::PLAIN);
+                self.answer_again(setting);
+            }
+            // Whoever looks next sees what is still asked, or due.
+            Phase::ApproveRest | Phase::AwaitDue => {
+                self.recover(setting);
             }
             Phase::Cancel | Phase::CancelInFlight(_) => {
                 if self.cancel != Cancel::Recorded {
@@ -93,7 +100,15 @@ impl Play<'_> {
         }
     }
 
-    fn recover(&mut self, setting: &Setting) -> Ended {
+    fn answer_again(&mut self, setting: &Setting) {
+        let words: Vec<&str> = self.words.iter().map(String::as_str).collect();
+        let ended = self.world.call(&words, setting);
+        if !(ended.code() == Some(4) && ended.error_code() == Some("already_decided")) {
+            self.note(&ended, setting);
+        }
+    }
+
+    pub(crate) fn recover(&mut self, setting: &Setting) -> Ended {
         let ended = self.world.call(&["recover"], setting);
         self.note(&ended, setting);
         ended

@@ -1,35 +1,54 @@
 //! What is played: the calls a model asks for, what people say to them, and what must have happened in the end.
 
-use serde_json::{Value, json};
+mod calls;
+mod stops;
+mod teams;
 
-use crate::agent::{BLIND_STRAY, GRANT, LOOK, PAY, REFUND, STRAY, WIRE};
+pub(crate) use stops::granting;
+
+use serde_json::{Value, json};
 
 /// One story, told by one process after another.
 #[derive(Debug, Clone)]
 pub(crate) struct Scenario {
     pub(crate) name: &'static str,
-    pub(crate) calls: Vec<Call>,
+    pub(crate) turns: Turns,
+    pub(crate) team: Vec<Member>,
     /// `interrupt_on`.
     pub(crate) gates: Vec<(String, Value)>,
+    pub(crate) mode: Mode,
     pub(crate) phases: Vec<Phase>,
     pub(crate) end: End,
+    pub(crate) asks: Asks,
     /// The tools of which a person may be asked whether they took effect. All others must find out by themselves.
     pub(crate) doubtful: Vec<&'static str>,
     /// Instead of the usual one.
     pub(crate) timeout: Option<&'static str>,
 }
 
+/// What a model asks for, turn by turn.
+pub(crate) type Turns = Vec<Vec<Call>>;
+
 /// A call the model asks for.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) struct Call {
     pub(crate) tool: &'static str,
-    pub(crate) order: &'static str,
+    pub(crate) args: Value,
 }
 
-impl Call {
-    pub(crate) fn args(self) -> Value {
-        json!({"order_id": self.order, "amount": "5.00"})
-    }
+/// A subagent.
+#[derive(Debug, Clone)]
+pub(crate) struct Member {
+    pub(crate) name: &'static str,
+    pub(crate) turns: Turns,
+    pub(crate) team: Vec<Self>,
+}
+
+/// `interrupt_mode`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Mode {
+    Batched,
+    PerCall,
 }
 
 /// What one process is started for.
@@ -37,12 +56,35 @@ impl Call {
 pub(crate) enum Phase {
     /// The user asks.
     Start,
-    /// A person answers.
-    Answer(Value),
+    /// A person answers one question.
+    Answer(Which, Value),
+    /// A person answers several questions at once: all of the answers count, or none.
+    AnswerMap(Vec<(Which, Value)>),
+    /// A person approves what is asked only because somebody died.
+    ApproveRest,
     /// The run is cancelled while it waits.
     Cancel,
     /// A person answers, and another process cancels while the call that was approved is in flight.
     CancelInFlight(Value),
+    /// The run is paused while it waits.
+    Pause,
+    /// A person answers, and another process pauses the run while the call that was approved is in flight.
+    PauseInFlight(Value),
+    /// The run goes on.
+    Continue,
+    /// Nobody answers in time, and somebody sees that.
+    AwaitDue,
+}
+
+/// Which of the pending questions is meant.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Which {
+    /// There is one.
+    Only,
+    /// The one about this order.
+    Order(&'static str),
+    /// The one that a tool asks under this name.
+    Named(&'static str),
 }
 
 /// What must have happened in the end.
@@ -63,6 +105,29 @@ pub(crate) enum Undo {
     Asked,
 }
 
+/// How often people must have been asked to allow something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Asks {
+    /// That is not what the scenario is about.
+    Unsaid,
+    /// So often, whoever dies.
+    Exactly(usize),
+    /// So often, and at most once more for every death: it may cost a use of a grant, and never gives one more.
+    OnceMorePerDeath(usize),
+}
+
+/// A call about an order.
+fn order(tool: &'static str, order: &str) -> Call {
+    let args = json!({"order_id": order, "amount": "5.00"});
+    Call { tool, args }
+}
+
+/// A task for a subagent.
+fn task(member: &str) -> Call {
+    let args = json!({"subagent_type": member, "description": "see to it"});
+    Call { tool: "task", args }
+}
+
 fn approve() -> Value {
     json!({"type": "approve"})
 }
@@ -72,23 +137,33 @@ fn edit(tool: &str, order: &str) -> Value {
 }
 
 impl Scenario {
-    fn of(name: &'static str, calls: &[(&'static str, &'static str)]) -> Self {
+    fn of(name: &'static str, turns: Turns) -> Self {
         Self {
             name,
-            calls: calls
-                .iter()
-                .map(|(tool, order)| Call { tool, order })
-                .collect(),
+            turns,
+            team: Vec::new(),
             gates: Vec::new(),
+            mode: Mode::Batched,
             phases: vec![Phase::Start],
             end: End::Effects(Vec::new()),
+            asks: Asks::Unsaid,
             doubtful: Vec::new(),
             timeout: None,
         }
     }
 
-    fn gated(mut self) -> Self {
-        self.gates = vec![("*".to_owned(), json!(true))];
+    /// Whose model asks for everything at once.
+    fn at_once(name: &'static str, calls: &[(&'static str, &'static str)]) -> Self {
+        let calls = calls.iter().map(|(tool, about)| order(tool, about));
+        Self::of(name, vec![calls.collect()])
+    }
+
+    fn gated(self) -> Self {
+        self.gate("*", json!(true))
+    }
+
+    fn gate(mut self, tool: &str, gate: Value) -> Self {
+        self.gates.push((tool.to_owned(), gate));
         self
     }
 
@@ -98,11 +173,26 @@ impl Scenario {
     }
 
     fn answered(self, decisions: &[Value]) -> Self {
-        self.gated().then(Phase::Answer(json!(decisions)))
+        self.then(Phase::Answer(Which::Only, json!(decisions)))
+    }
+
+    fn approved(self, which: Which) -> Self {
+        self.then(Phase::Answer(which, json!([approve()])))
     }
 
     fn leaving(mut self, effects: &[(&'static str, &'static str)]) -> Self {
         self.end = End::Effects(effects.to_vec());
+        self
+    }
+
+    /// Leaves the calls about these orders done as the model asked for them.
+    fn doing(self, orders: &[&'static str]) -> Self {
+        let effects: Vec<_> = orders.iter().map(|order| (*order, "5.00")).collect();
+        self.leaving(&effects)
+    }
+
+    fn asking(mut self, asks: Asks) -> Self {
+        self.asks = asks;
         self
     }
 
@@ -116,112 +206,10 @@ impl Scenario {
         self
     }
 
-    pub(crate) fn is_cancelled_in_flight(&self) -> bool {
-        matches!(self.end, End::CancelledInFlight(_))
-    }
-
-    pub(crate) fn approve() -> Self {
-        Self::of("approve", &[(REFUND, "A")])
-            .answered(&[approve()])
-            .leaving(&[("A", "5.00")])
-    }
-
-    pub(crate) fn reject() -> Self {
-        let no = json!({"type": "reject", "message": "not this one"});
-        Self::of("reject", &[(REFUND, "A")]).answered(&[no])
-    }
-
-    pub(crate) fn edit() -> Self {
-        Self::of("edit", &[(REFUND, "A")])
-            .answered(&[edit(REFUND, "B")])
-            .leaving(&[("B", "2.50")])
-    }
-
-    pub(crate) fn respond() -> Self {
-        let words = json!({"type": "respond", "message": "it was paid yesterday"});
-        let mut scenario = Self::of("respond", &[(REFUND, "A")]).answered(&[words]);
-        let gate = json!({"allowed_decisions": ["approve", "respond"]});
-        scenario.gates = vec![(REFUND.to_owned(), gate)];
-        scenario
-    }
-
-    pub(crate) fn mixed_batch() -> Self {
-        let no = json!({"type": "reject"});
-        Self::of(
-            "mixed batch of 3",
-            &[(REFUND, "A"), (REFUND, "B"), (REFUND, "C")],
-        )
-        .answered(&[approve(), no, edit(REFUND, "D")])
-        .leaving(&[("A", "5.00"), ("D", "2.50")])
-    }
-
-    pub(crate) fn every_effect_class() -> Self {
-        Self::of(
-            "every effect class at once",
-            &[(LOOK, "L"), (PAY, "P"), (GRANT, "G"), (WIRE, "W")],
-        )
-        .leaving(&[("P", "5.00"), ("G", "5.00"), ("W", "5.00")])
-        .asking_about(&[WIRE])
-    }
-
-    pub(crate) fn every_findable_class() -> Self {
-        Self::of(
-            "all that can be found out at once",
-            &[(LOOK, "L"), (PAY, "P"), (GRANT, "G"), (REFUND, "R")],
-        )
-        .leaving(&[("P", "5.00"), ("G", "5.00"), ("R", "5.00")])
-    }
-
-    pub(crate) fn write_without_lookup() -> Self {
-        Self::of("write without lookup", &[(WIRE, "W")])
-            .answered(&[approve()])
-            .leaving(&[("W", "5.00")])
-            .asking_about(&[WIRE])
-    }
-
-    pub(crate) fn outliving_programs() -> Self {
-        Self::of(
-            "programs that outlive their driver",
-            &[(STRAY, "S"), (BLIND_STRAY, "B")],
-        )
-        .answered(&[approve(), approve()])
-        .leaving(&[("S", "5.00"), ("B", "5.00")])
-        .asking_about(&[BLIND_STRAY])
-        // Long enough for a program that nobody watches to act even on a busy machine: what comes after is not believed.
-        .with_timeout("4s")
-    }
-
-    pub(crate) fn read() -> Self {
-        Self::of("read", &[(LOOK, "L")]).answered(&[approve()])
-    }
-
-    pub(crate) fn cancel_waiting() -> Self {
-        Self::of("cancel of a waiting run", &[(REFUND, "A"), (WIRE, "W")])
-            .gated()
-            .then(Phase::Cancel)
-    }
-
-    pub(crate) fn cancel_with_compensation() -> Self {
-        Self::cancel_in_flight("cancel in flight, compensated", REFUND, Undo::Compensated)
-    }
-
-    pub(crate) fn cancel_without_compensation() -> Self {
-        Self::cancel_in_flight("cancel in flight, lookup only", GRANT, Undo::Asked)
-    }
-
-    pub(crate) fn cancel_of_a_blind_write() -> Self {
-        Self::cancel_in_flight("cancel in flight, no hooks", WIRE, Undo::Asked)
-    }
-
-    fn cancel_in_flight(name: &'static str, tool: &'static str, undo: Undo) -> Self {
-        let mut scenario = Self::of(name, &[(tool, "A")]).gated();
-        scenario
-            .phases
-            .push(Phase::CancelInFlight(json!([approve()])));
-        scenario.end = End::CancelledInFlight(undo);
-        match undo {
-            Undo::Asked => scenario.asking_about(&[tool]),
-            Undo::Compensated => scenario,
-        }
+    /// Whether one process comes in between while a call of another is in flight, which must then take a while.
+    pub(crate) fn is_disturbed_in_flight(&self) -> bool {
+        let between =
+            |phase: &Phase| matches!(phase, Phase::CancelInFlight(_) | Phase::PauseInFlight(_));
+        self.phases.iter().any(between)
     }
 }

@@ -24,7 +24,7 @@ fn driven(scenario: &Scenario, timing: Timing) -> Driven {
     let world = World::new(Build::Sound, scenario);
     let asked = world.run(SESSION, &Setting::PLAIN);
     assert_eq!(asked.code(), Some(3), "{}", asked.explain());
-    let Some(Phase::Answer(decisions)) = scenario.phases.last() else {
+    let Some(Phase::Answer(_, decisions)) = scenario.phases.last() else {
         panic!("{} has no answer", scenario.name);
     };
     let decisions = decisions.to_string();

@@ -46,12 +46,25 @@ impl Trace {
         answers
     }
 
-    /// The key under which an action was started.
+    /// How often people were asked to allow something.
+    pub(crate) fn approvals(&self) -> usize {
+        let raised = self.of("interrupt_raised");
+        raised.filter(|event| event["kind"] == "approval").count()
+    }
+
+    /// Whether it was ever paused.
+    pub(crate) fn was_paused(&self) -> bool {
+        self.of("paused").count() > 0
+    }
+
+    /// The key under which an action, or a step of one, was started.
     pub(crate) fn key_of(&self, action: &Value) -> Option<&str> {
-        let started = self
-            .of("action_started")
-            .find(|event| event["action"] == *action);
-        started.and_then(|event| event["key"].as_str())
+        let actions = self.of("action_started");
+        let mut started = actions
+            .map(|event| (&event["action"], event))
+            .chain(self.of("step_started").map(|event| (&event["step"], event)));
+        let started = started.find(|(started, _)| *started == action);
+        started.and_then(|(_, event)| event["key"].as_str())
     }
 
     /// The action that this one undoes.

@@ -5,9 +5,9 @@ use std::{
     fs::File,
     path::PathBuf,
     process::{Command, Stdio},
-    sync::atomic::{AtomicUsize, Ordering},
+    sync::atomic::{AtomicU64, AtomicUsize, Ordering},
     thread,
-    time::Duration,
+    time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
 use serde_json::Value;
@@ -16,10 +16,10 @@ use tempfile::TempDir;
 use crate::{
     agent,
     ledger::Ledger,
-    point::{CLOCK, LEDGER_WRITTEN, is_inside},
-    process::{Ended, Running},
+    point::{CLOCK, LEDGER_ATTEMPTED, LEDGER_WRITTEN, is_inside},
+    process::{Ended, Running, Watch},
     programs::{Build, example_tools},
-    scenario::Scenario,
+    scenario::{Scenario, Which},
 };
 
 /// The session in which everything happens.
@@ -66,6 +66,8 @@ pub(crate) struct World {
     folder: TempDir,
     build: Build,
     started: AtomicUsize,
+    /// How long the last process was watched, in microseconds.
+    took: AtomicU64,
 }
 
 impl World {
@@ -76,6 +78,7 @@ impl World {
             folder,
             build,
             started: AtomicUsize::new(0),
+            took: AtomicU64::new(0),
         }
     }
 
@@ -143,10 +146,27 @@ impl World {
     }
 
     /// Lets a process run to its end, or to the point outside of it at which it is killed.
-    pub(crate) fn finish(&self, mut running: Running, setting: &Setting) -> Ended {
+    pub(crate) fn finish(&self, running: Running, setting: &Setting) -> Ended {
+        let watch = Watch::start();
+        let ended = self.end(running, setting);
+        let took = u64::try_from(watch.elapsed().as_micros()).unwrap();
+        self.took.store(took, Ordering::Relaxed);
+        ended
+    }
+
+    /// How long the last process took.
+    pub(crate) fn last_took(&self) -> Duration {
+        Duration::from_micros(self.took.load(Ordering::Relaxed))
+    }
+
+    fn end(&self, mut running: Running, setting: &Setting) -> Ended {
         match setting.kill_at {
             Some((CLOCK, micros)) => {
                 thread::sleep(Duration::from_micros(micros.try_into().unwrap()));
+                running.kill()
+            }
+            Some((LEDGER_ATTEMPTED, attempts)) => {
+                running.wait_until(|| self.ledger().attempts() >= attempts);
                 running.kill()
             }
             Some((LEDGER_WRITTEN, acts)) => {
@@ -165,11 +185,50 @@ impl World {
         self.call(&words, setting)
     }
 
+    /// The question that is meant, if it is pending.
+    pub(crate) fn question(&self, which: Which) -> Option<String> {
+        let view = self.show(SESSION);
+        let pending = view["__interrupt__"].as_array()?.iter();
+        let meant = pending
+            .filter(|interrupt| interrupt["kind"] != "error")
+            .filter(|interrupt| {
+                let value = &interrupt["value"];
+                match which {
+                    Which::Only => true,
+                    Which::Order(order) => value["action_requests"][0]["args"]["order_id"] == order,
+                    Which::Named(name) => value["question"]["name"] == name,
+                }
+            });
+        let mut ids = meant.filter_map(|interrupt| interrupt["id"].as_str());
+        let id = ids.next();
+        id.filter(|_| ids.next().is_none()).map(str::to_owned)
+    }
+
+    /// Waits until the first question that is pending is due, if any is.
+    pub(crate) fn await_due(&self) {
+        let view = self.show(SESSION);
+        let pending = view["__interrupt__"].as_array().cloned();
+        let due = pending.unwrap_or_default();
+        let due = due.iter().filter_map(|it| it["expires_at"].as_u64()).min();
+        while due.is_some_and(|due| now() <= Duration::from_micros(due)) {
+            thread::sleep(Duration::from_millis(3));
+        }
+    }
+
     /// How the run stands; an error object if there is none.
     pub(crate) fn show(&self, session: &str) -> Value {
         let shown = self.call(&["show", session], &Setting::PLAIN);
         shown.only_line()
     }
+}
+
+/// Since 1970.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "what is due is due by the clock of other processes"
+)]
+fn now() -> Duration {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap()
 }
 
 fn path_with_tools() -> OsString {

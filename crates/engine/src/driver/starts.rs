@@ -5,6 +5,8 @@ use std::collections::HashSet;
 use holdpoint_core::{ActionId, Batch, Command, Role, Timestamp, WarrantFrom, Work, next};
 use holdpoint_store::Epoch;
 
+#[cfg(feature = "weak-no-started")]
+use super::weak::{self, Wrong};
 use super::{Driver, Lease};
 use crate::{Error, flight::Flight, thread::engine_principal};
 
@@ -29,6 +31,17 @@ impl Driver {
                 let ours = self.aloft.contains_key(&flight)
                     || started.contains(&flight)
                     || self.is_own_step(batch.state(), &flight);
+                #[cfg(feature = "weak-no-started")]
+                if !ours && let Some(wrong) = weak::instead(batch.state(), &work, now) {
+                    match wrong {
+                        Wrong::Launch => started.insert(flight),
+                        Wrong::Decide(wrong) => {
+                            command = Some(*wrong);
+                            break;
+                        }
+                    };
+                    continue;
+                }
                 let found = match work {
                     Work::CallModel { frame, not_before } if due(not_before.unwrap_or_default()) => {
                         Some(Command::StartModel {
@@ -41,11 +54,6 @@ impl Driver {
                     }
                     Work::Start { action, not_before } if due(not_before.unwrap_or_default()) => {
                         self.start_command(batch, action).await?
-                    }
-                    // Wrong on purpose: a call found as started is repeated as if nothing had been recorded.
-                    Work::Settle { .. } if !ours && cfg!(feature = "weak-no-started") => {
-                        started.insert(flight);
-                        None
                     }
                     Work::Settle {
                         action,
