@@ -6,7 +6,9 @@ use std::{
 };
 
 use async_trait::async_trait;
-use holdpoint_core::{Digest, Index, IndexRow, OwnerId, Payload, Record, Span, Timestamp};
+use holdpoint_core::{
+    Digest, Index, IndexRow, OwnerId, Payload, Record, Span, ThreadId, Timestamp,
+};
 use holdpoint_store::{
     Append, AppendError, Appended, Cell, CellChange, Epoch, Fence, Head, LeaseAfter, LeaseError,
     Scan, SharedStore, Space, Store, ThreadKey, Unavailable,
@@ -91,6 +93,14 @@ impl Store for Recording {
 
     async fn load(&self, key: &ThreadKey) -> Result<Option<Head>, Unavailable> {
         self.inner.load(key).await
+    }
+
+    async fn load_all(
+        &self,
+        tenant: &Arc<str>,
+        threads: &[ThreadId],
+    ) -> Result<Vec<Option<Head>>, Unavailable> {
+        self.inner.load_all(tenant, threads).await
     }
 
     async fn read(

@@ -115,7 +115,7 @@ impl Session {
     /// # Errors
     ///
     /// It is not, or the store fails.
-    pub(crate) async fn state(&self, key: &ThreadKey) -> Result<State, Failure> {
+    pub(crate) async fn state(&self, key: &ThreadKey) -> Result<Arc<State>, Failure> {
         let state = self.engine.state(key).await?;
         Ok(state.ok_or(Error::Refused(holdpoint_core::Refusal::NotFound))?)
     }
@@ -125,7 +125,7 @@ impl Session {
     /// # Errors
     ///
     /// It is not there, or the store fails.
-    pub(crate) async fn view(&self, key: &ThreadKey) -> Result<(State, RunView), Failure> {
+    pub(crate) async fn view(&self, key: &ThreadKey) -> Result<(Arc<State>, RunView), Failure> {
         let state = self.state(key).await?;
         let transcript = self.engine.transcript(key, &state).await?;
         let view = RunView::new(&state, &transcript);

@@ -1,6 +1,6 @@
 //! Which thread is meant: by its id, by agent and session, or by a session that only one agent has.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use holdpoint_core::{State, ThreadId};
 use holdpoint_store::ThreadKey;
@@ -42,7 +42,10 @@ pub(crate) async fn resolve(session: &Session, name: &str) -> Result<ThreadKey, 
     })
 }
 
-async fn find(session: &Session, thread: ThreadId) -> Result<Option<(ThreadKey, State)>, Failure> {
+async fn find(
+    session: &Session,
+    thread: ThreadId,
+) -> Result<Option<(ThreadKey, Arc<State>)>, Failure> {
     let key = ThreadKey {
         tenant: session.tenant().into(),
         thread,
@@ -51,7 +54,7 @@ async fn find(session: &Session, thread: ThreadId) -> Result<Option<(ThreadKey, 
     Ok(state.map(|state| (key, state)))
 }
 
-fn ambiguous(name: &str, found: &BTreeMap<ThreadKey, State>) -> Failure {
+fn ambiguous(name: &str, found: &BTreeMap<ThreadKey, Arc<State>>) -> Failure {
     let mut names: Vec<String> = found
         .values()
         .map(|state| format!("{}/{}", state.agent, state.session))

@@ -51,8 +51,7 @@ macro_rules! ids {
 
         impl fmt::Display for $name {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str($prefix)?;
-                write_hex(f, &self.0)
+                f.write_str(Printed::new($prefix, &self.0).as_str())
             }
         }
 
@@ -75,7 +74,7 @@ macro_rules! ids {
 
         impl Serialize for $name {
             fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-                serializer.collect_str(self)
+                serializer.serialize_str(Printed::new($prefix, &self.0).as_str())
             }
         }
 
@@ -214,6 +213,15 @@ impl Seed {
         self.fresh(self.drawn)
     }
 
+    /// The randomness for another command.
+    #[must_use]
+    pub fn fork(&mut self, at: Timestamp) -> Self {
+        self.drawn += 1;
+        let mut random = [0; 16];
+        random.copy_from_slice(&self.draw("fork", self.drawn)[..16]);
+        Self::new(random, at)
+    }
+
     /// The id of the run that this command starts. Always the same for one seed.
     #[must_use]
     pub fn run_id(&self) -> RunId {
@@ -244,18 +252,44 @@ impl Seed {
     }
 }
 
-fn write_hex(f: &mut fmt::Formatter<'_>, bytes: &[u8]) -> fmt::Result {
-    f.write_str(&hex(bytes))
+/// A prefix and hex digits, put together without asking for memory: ids and digests are most of what a head says.
+pub(crate) struct Printed {
+    text: [u8; Self::MAX],
+    len: usize,
+}
+
+impl Printed {
+    /// As long as a digest.
+    const MAX: usize = "sha256:".len() + 64;
+
+    pub(crate) fn new(prefix: &str, bytes: &[u8]) -> Self {
+        let mut text = [0; Self::MAX];
+        let len = prefix.len() + bytes.len() * 2;
+        let (head, tail) = text.split_at_mut(prefix.len());
+        head.copy_from_slice(prefix.as_bytes());
+        for (pair, byte) in tail.chunks_exact_mut(2).zip(bytes) {
+            pair.copy_from_slice(&digits(*byte));
+        }
+        Self { text, len }
+    }
+
+    pub(crate) fn as_str(&self) -> &str {
+        // INVARIANT: only ASCII was put in.
+        std::str::from_utf8(&self.text[..self.len]).unwrap_or_default()
+    }
+}
+
+const fn digits(byte: u8) -> [u8; 2] {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    [DIGITS[(byte >> 4) as usize], DIGITS[(byte & 0xf) as usize]]
 }
 
 /// Lower-case hex digits.
 #[must_use]
 pub fn hex(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
     let mut text = String::with_capacity(bytes.len() * 2);
     for byte in bytes {
-        text.push(char::from(DIGITS[usize::from(byte >> 4)]));
-        text.push(char::from(DIGITS[usize::from(byte & 0xf)]));
+        text.extend(digits(*byte).map(char::from));
     }
     text
 }

@@ -6,15 +6,11 @@ use std::collections::BTreeSet;
 
 use crate::{Entry, Event, Index, IndexChange, IndexRow, Scope, State, ThreadKind, next};
 
-/// What changes in the indexes, where the rows in `old` stood for what was open before.
-pub(crate) fn changes(
-    old: &BTreeSet<IndexRow>,
-    after: &State,
-    entries: &[Entry],
-) -> Vec<IndexChange> {
-    let new = open_rows(after);
+/// What changes in the indexes between two states, with what happened in between.
+pub(crate) fn changes(before: &State, after: &State, entries: &[Entry]) -> Vec<IndexChange> {
+    let (old, new) = (open_rows(before), open_rows(after));
     let removed = old.difference(&new).cloned().map(IndexChange::Remove);
-    let added = new.difference(old).cloned().map(IndexChange::Put);
+    let added = new.difference(&old).cloned().map(IndexChange::Put);
     let past = entries
         .iter()
         .flat_map(|entry| past_rows(after, entry))
@@ -23,7 +19,7 @@ pub(crate) fn changes(
 }
 
 /// Rows about what is open in this state.
-pub(crate) fn open_rows(state: &State) -> BTreeSet<IndexRow> {
+fn open_rows(state: &State) -> BTreeSet<IndexRow> {
     let mut rows = BTreeSet::new();
     let mut add = |index, key: String, sort| {
         rows.insert(IndexRow {

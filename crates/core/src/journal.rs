@@ -4,12 +4,16 @@
 //! encodes it: events to records, the state to a head, the difference to index rows. Reading goes the other way, and
 //! checks the chain.
 
-use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use crate::{
-    Codec, Command, Context, Digest, Event, FORMAT, Header, IndexChange, IndexRow, Payload, Record,
-    Refusal, Seed, State, apply, decide::decide_on, index,
+    Codec, Command, Context, Digest, Event, FORMAT, Header, IndexChange, Payload, Record, Refusal,
+    Seed, State, apply, decide::decide_on, index,
 };
+
+/// Room for most events and most heads, so that writing them seldom has to move what is written already.
+const EVENT_ROOM: usize = 512;
+const HEAD_ROOM: usize = 4_096;
 
 /// An event with its place in the journal.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -83,10 +87,9 @@ fn place(seq: u64) -> String {
 /// What several commands lead to, for one append.
 #[derive(Debug)]
 pub struct Batch {
-    expect: u64,
-    previous: Digest,
-    open: BTreeSet<IndexRow>,
-    state: State,
+    base: Arc<State>,
+    /// What was made of the base, once anything was decided.
+    state: Option<State>,
     events: Vec<(Header, Event)>,
     seed: Option<Seed>,
 }
@@ -111,12 +114,10 @@ pub struct Sealed {
 impl Batch {
     /// A batch on top of this state.
     #[must_use]
-    pub fn new(state: State) -> Self {
+    pub fn new(base: impl Into<Arc<State>>) -> Self {
         Self {
-            expect: state.version,
-            previous: state.hash,
-            open: index::open_rows(&state),
-            state,
+            base: base.into(),
+            state: None,
             events: Vec::new(),
             seed: None,
         }
@@ -124,8 +125,8 @@ impl Batch {
 
     /// The state after what was decided so far.
     #[must_use]
-    pub const fn state(&self) -> &State {
-        &self.state
+    pub fn state(&self) -> &State {
+        self.state.as_ref().unwrap_or(&self.base)
     }
 
     /// Whether nothing was decided that needs an append.
@@ -140,9 +141,17 @@ impl Batch {
     ///
     /// The refusal. The batch is as it was before.
     pub fn decide(&mut self, command: Command, context: &mut Context) -> Result<(), Refusal> {
-        let at = context.now.max(self.state.now);
-        let (state, events) = decide_on(self.state.clone(), command, context)?;
-        self.state = state;
+        let at = context.now.max(self.state().now);
+        let state = self.state.take();
+        let state = state.unwrap_or_else(|| State::clone(&self.base));
+        let (state, events) = match decide_on(state, command, context) {
+            Ok(decided) => decided,
+            Err(refusal) => {
+                self.state = Some(self.refold());
+                return Err(refusal);
+            }
+        };
+        self.state = Some(state);
         let by = &context.by.actor;
         self.events.extend(events.into_iter().map(|event| {
             let name = event.name().to_owned();
@@ -159,6 +168,15 @@ impl Batch {
         Ok(())
     }
 
+    /// The state again, after a command that was refused halfway.
+    fn refold(&self) -> State {
+        let mut state = State::clone(&self.base);
+        for (header, event) in &self.events {
+            apply(&mut state, header.at, &header.by, event);
+        }
+        state
+    }
+
     /// Encodes the batch.
     ///
     /// # Errors
@@ -166,13 +184,13 @@ impl Batch {
     /// An event or the state cannot be written as JSON.
     pub fn seal(self) -> Result<Sealed, Damaged> {
         let Self {
-            expect,
-            mut previous,
-            open,
-            mut state,
+            base,
+            state,
             events,
             seed,
         } = self;
+        let (expect, mut previous) = (base.version, base.hash);
+        let mut state = state.unwrap_or_else(|| State::clone(&base));
         let mut records = Vec::with_capacity(events.len());
         let mut entries = Vec::with_capacity(events.len());
         let seed = seed.unwrap_or_else(|| Seed::new([0; 16], state.now));
@@ -208,7 +226,7 @@ impl Batch {
             });
         }
         state.hash = previous;
-        let index = index::changes(&open, &state, &entries);
+        let index = index::changes(&base, &state, &entries);
         let head = encode_head(&state)?;
         Ok(Sealed {
             expect,
@@ -227,12 +245,21 @@ fn beginning(name: &str) -> String {
 }
 
 fn write_event(event: &Event) -> serde_json::Result<Vec<u8>> {
-    let whole = serde_json::to_vec(event)?;
+    let mut bytes = Vec::with_capacity(EVENT_ROOM);
+    serde_json::to_writer(&mut bytes, event)?;
     // INVARIANT: serde writes the tag of an internally tagged enum first.
-    let rest = whole.strip_prefix(beginning(event.name()).as_bytes());
-    let Some(rest) = rest else { return Ok(whole) };
+    if let Some(fields) = after_name(&bytes, event.name()) {
+        bytes.drain(1..fields);
+    }
+    Ok(bytes)
+}
+
+/// Where the fields begin in the JSON of an event.
+fn after_name(bytes: &[u8], name: &str) -> Option<usize> {
+    let rest = bytes.strip_prefix(br#"{"type":""#)?;
+    let rest = rest.strip_prefix(name.as_bytes())?.strip_prefix(b"\"")?;
     let fields = rest.strip_prefix(b",").unwrap_or(rest);
-    Ok([b"{", fields].concat())
+    Some(bytes.len() - fields.len())
 }
 
 fn read_event(name: &str, bytes: &[u8]) -> serde_json::Result<Event> {
@@ -242,7 +269,8 @@ fn read_event(name: &str, bytes: &[u8]) -> serde_json::Result<Event> {
 }
 
 fn encode_head(state: &State) -> Result<Payload, Damaged> {
-    let bytes = serde_json::to_vec(state).map_err(|error| Damaged::Unreadable {
+    let mut bytes = Vec::with_capacity(HEAD_ROOM);
+    serde_json::to_writer(&mut bytes, state).map_err(|error| Damaged::Unreadable {
         seq: 0,
         reason: error.to_string(),
     })?;

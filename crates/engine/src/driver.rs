@@ -11,9 +11,9 @@ mod tenure;
 #[cfg(feature = "weak-no-started")]
 mod weak;
 
-use std::{collections::HashMap, time::Duration};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
-use holdpoint_core::{Batch, Command, Context, Principal, Refusal, Timestamp, next};
+use holdpoint_core::{Batch, Command, Context, Principal, Refusal, Seed, Timestamp, next};
 use holdpoint_store::{AppendError, Epoch, Fence, LeaseAfter};
 use tokio::{
     sync::watch,
@@ -52,6 +52,8 @@ pub(crate) enum Exit {
 pub(crate) struct Driver {
     engine: Engine,
     thread: Thread,
+    /// Where the randomness of every command comes from.
+    seed: Seed,
     /// What is to be decided in the next round.
     orders: Vec<Order>,
     lease: Lease,
@@ -97,23 +99,38 @@ enum Round {
 
 impl Driver {
     /// A driver whose first append carries `order` and takes the lease.
-    pub(crate) fn taking(engine: Engine, thread: Thread, order: Order) -> Self {
+    ///
+    /// # Errors
+    ///
+    /// There is no randomness.
+    pub(crate) fn taking(engine: Engine, thread: Thread, order: Order) -> Result<Self, Error> {
         let after = thread.epoch;
         Self::new(engine, thread, vec![order], Lease::Wanted { after })
     }
 
     /// A driver of a thread whose lease was just taken.
-    pub(crate) fn holding(engine: Engine, thread: Thread, epoch: Epoch) -> Self {
+    ///
+    /// # Errors
+    ///
+    /// There is no randomness.
+    pub(crate) fn holding(engine: Engine, thread: Thread, epoch: Epoch) -> Result<Self, Error> {
         let until = Instant::now() + Duration::from(engine.options().lease);
         Self::new(engine, thread, Vec::new(), Lease::Held { epoch, until })
     }
 
-    fn new(engine: Engine, thread: Thread, orders: Vec<Order>, lease: Lease) -> Self {
+    fn new(
+        engine: Engine,
+        thread: Thread,
+        orders: Vec<Order>,
+        lease: Lease,
+    ) -> Result<Self, Error> {
+        let seed = fresh_seed(engine.store().now())?;
         let poke = engine.register(&thread.key);
         let foreign = engine.store().foreign_changes();
-        Self {
+        Ok(Self {
             engine,
             thread,
+            seed,
             orders,
             lease,
             flights: JoinSet::new(),
@@ -125,7 +142,7 @@ impl Driver {
             has_news: true,
             poke,
             foreign,
-        }
+        })
     }
 
     /// Commits the caller's command.
@@ -189,7 +206,7 @@ impl Driver {
     async fn round(&mut self) -> Result<Round, Error> {
         self.has_news = false;
         loop {
-            let mut batch = Batch::new(self.thread.state.clone());
+            let mut batch = Batch::new(Arc::clone(&self.thread.state));
             self.current = None;
             self.decide_due(&mut batch)?;
             self.decide_orders(&mut batch).await?;
@@ -265,28 +282,33 @@ impl Driver {
         }
     }
 
-    fn context(&self, by: &Principal) -> Result<Context, Error> {
+    fn context(&mut self, by: Principal) -> Context {
         let now = self.engine.store().now();
-        Ok(Context {
-            now,
-            by: by.clone(),
-            seed: fresh_seed(now)?,
-        })
+        let seed = self.seed.fork(now);
+        Context { now, by, seed }
     }
 
     /// Does what is due by now.
-    fn decide_due(&self, batch: &mut Batch) -> Result<(), Error> {
+    fn decide_due(&mut self, batch: &mut Batch) -> Result<(), Error> {
         let due = batch.state().due_at();
         if due.is_some_and(|at| at <= self.engine.store().now()) {
-            let mut context = self.context(&engine_principal(&self.thread.key.tenant))?;
+            let mut context = self.context(engine_principal(&self.thread.key.tenant));
             batch.decide(Command::Tick, &mut context)?;
         }
         Ok(())
     }
 
-    async fn decide_orders(&self, batch: &mut Batch) -> Result<(), Error> {
-        for order in &self.orders {
-            let mut context = self.context(&order.by)?;
+    async fn decide_orders(&mut self, batch: &mut Batch) -> Result<(), Error> {
+        let orders = std::mem::take(&mut self.orders);
+        let decided = self.decide_each(&orders, batch).await;
+        // They count until an append has them.
+        self.orders = orders;
+        decided
+    }
+
+    async fn decide_each(&mut self, orders: &[Order], batch: &mut Batch) -> Result<(), Error> {
+        for order in orders {
+            let mut context = self.context(order.by.clone());
             match batch.decide(order.command.clone(), &mut context) {
                 Ok(()) => {}
                 Err(Refusal::Stale(_) | Refusal::RunOver) if is_report(&order.command) => {

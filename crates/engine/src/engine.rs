@@ -102,7 +102,7 @@ impl Engine {
     /// Remembers a thread that was parked with this head.
     pub(crate) fn remember(&self, thread: &Thread, head: Payload) {
         if let (Some(_), Some(transcript)) = (thread.state.active(), &thread.transcript) {
-            let (state, transcript) = (thread.state.clone(), Arc::clone(transcript));
+            let (state, transcript) = (Arc::clone(&thread.state), Arc::clone(transcript));
             let parked = Parked {
                 head,
                 state,

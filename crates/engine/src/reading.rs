@@ -1,5 +1,7 @@
 //! What callers may read: states, journals, conversations, and which threads there are.
 
+use std::sync::Arc;
+
 use holdpoint_core::{
     Entry, Index, IndexRow, InterruptId, Refusal, RunId, State, ThreadId, Transcript,
 };
@@ -16,7 +18,7 @@ impl Engine {
     /// # Errors
     ///
     /// The store fails, or what it holds cannot be read.
-    pub async fn state(&self, key: &ThreadKey) -> Result<Option<State>, Error> {
+    pub async fn state(&self, key: &ThreadKey) -> Result<Option<Arc<State>>, Error> {
         match self.store().load(key).await? {
             None => Ok(None),
             Some(head) => Ok(Some(self.thread(key, Some(&head))?.state)),
@@ -141,17 +143,18 @@ impl Engine {
         if rows.len() == limit {
             page.next = rows.last().and_then(|row| row.key.parse().ok());
         }
-        for row in rows {
+        let tenant: Arc<str> = tenant.into();
+        let threads: Vec<ThreadId> = rows.iter().map(|row| row.thread).collect();
+        let heads = self.store().load_all(&tenant, &threads).await?;
+        for (row, head) in rows.into_iter().zip(heads) {
             let key = ThreadKey {
-                tenant: tenant.into(),
+                tenant: Arc::clone(&tenant),
                 thread: row.thread,
             };
-            let Ok(id) = row.key.parse::<InterruptId>() else {
+            let (Ok(id), Some(head)) = (row.key.parse::<InterruptId>(), head) else {
                 continue;
             };
-            let Some(state) = self.state(&key).await? else {
-                continue;
-            };
+            let state = self.thread(&key, Some(&head))?.state;
             // It may have been answered since the rows were read.
             if let Some(interrupt) = state.interrupts.get(&id) {
                 page.interrupts.push(PendingView {

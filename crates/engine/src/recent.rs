@@ -26,10 +26,10 @@ pub(crate) struct Recent {
 }
 
 /// A thread as it was parked.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(crate) struct Parked {
     pub(crate) head: Payload,
-    pub(crate) state: State,
+    pub(crate) state: Arc<State>,
     pub(crate) transcript: Arc<Transcript>,
 }
 
@@ -50,11 +50,13 @@ impl Recent {
     }
 
     /// What is remembered of a thread whose stored head is this one.
-    pub(crate) fn recall(&self, key: &ThreadKey, head: &Payload) -> Option<Parked> {
-        self.threads
-            .get(key)
-            .filter(|parked| parked.head == *head)
-            .cloned()
+    pub(crate) fn recall(
+        &self,
+        key: &ThreadKey,
+        head: &Payload,
+    ) -> Option<(Arc<State>, Arc<Transcript>)> {
+        let parked = self.threads.get(key)?;
+        (parked.head == *head).then(|| (Arc::clone(&parked.state), Arc::clone(&parked.transcript)))
     }
 }
 
@@ -75,7 +77,7 @@ mod tests {
     fn parked(head: &str) -> Parked {
         Parked {
             head: Payload::json(head.as_bytes().to_vec()),
-            state: State::default(),
+            state: Arc::default(),
             transcript: Arc::default(),
         }
     }

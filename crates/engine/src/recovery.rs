@@ -55,7 +55,7 @@ impl Engine {
         // What was read before the lease was taken may be out of date.
         let news = thread.catch_up(store).await?;
         self.tell(&thread.key, &news);
-        Driver::holding(self.clone(), thread, epoch)
+        Driver::holding(self.clone(), thread, epoch)?
             .run()
             .await
             .map(Some)

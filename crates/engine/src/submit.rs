@@ -1,5 +1,7 @@
 //! A command is committed, with the lease where it is free; then this process drives, or another one does.
 
+use std::sync::Arc;
+
 use holdpoint_core::{Batch, Context, Refusal, State};
 use holdpoint_store::{AppendError, Fence, Head, Holder, LeaseAfter, ThreadKey};
 
@@ -72,7 +74,7 @@ impl Engine {
         self.verify(&mut thread).await?;
         let key = thread.key.clone();
         if self.may_take(head) {
-            let begun = Driver::taking(self.clone(), thread, order.clone())
+            let begun = Driver::taking(self.clone(), thread, order.clone())?
                 .begin()
                 .await;
             match begun {
@@ -104,7 +106,11 @@ impl Engine {
     }
 
     /// Commits a command without a lease, deciding it again whenever someone else was first. Returns the state after.
-    pub(crate) async fn append_open(&self, key: &ThreadKey, order: Order) -> Result<State, Error> {
+    pub(crate) async fn append_open(
+        &self,
+        key: &ThreadKey,
+        order: Order,
+    ) -> Result<Arc<State>, Error> {
         loop {
             let mut thread = self.load(key).await?;
             let now = self.store().now();
@@ -113,7 +119,7 @@ impl Engine {
                 by: order.by.clone(),
                 seed: fresh_seed(now)?,
             };
-            let mut batch = Batch::new(thread.state.clone());
+            let mut batch = Batch::new(Arc::clone(&thread.state));
             match batch.decide(order.command.clone(), &mut context) {
                 Ok(()) => {}
                 Err(Refusal::Stale(_) | Refusal::RunOver) if is_report(&order.command) => {

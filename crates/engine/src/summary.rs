@@ -1,6 +1,6 @@
 //! All runs of a tenant at a glance.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, sync::Arc};
 
 use holdpoint_core::{Cause, Event, Phase, RunId, RunOutcome, State, Status, ThreadId, Timestamp};
 use holdpoint_store::ThreadKey;
@@ -34,7 +34,7 @@ impl Engine {
     ///
     /// The store fails, or what it holds cannot be read.
     pub async fn summaries(&self, tenant: &str) -> Result<Vec<RunSummary>, Error> {
-        let mut threads: HashMap<ThreadKey, State> = HashMap::new();
+        let mut threads: HashMap<ThreadKey, Arc<State>> = HashMap::new();
         // Heads know only their last run; the earlier ones of the same thread are read from its journal, once.
         let mut earlier: HashMap<RunId, RunSummary> = HashMap::new();
         let mut summaries = Vec::new();

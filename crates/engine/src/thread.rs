@@ -20,7 +20,7 @@ const PAGE: usize = 512;
 #[derive(Debug, Clone)]
 pub(crate) struct Thread {
     pub(crate) key: ThreadKey,
-    pub(crate) state: State,
+    pub(crate) state: Arc<State>,
     pub(crate) epoch: Epoch,
     /// The conversation up to the state's version, where it is known.
     pub(crate) transcript: Option<Arc<Transcript>>,
@@ -39,8 +39,8 @@ impl Engine {
         };
         let parked = self.recent().recall(key, &head.payload);
         let (state, transcript) = match parked {
-            Some(parked) => (parked.state, Some(parked.transcript)),
-            None => (decode_head(&head.payload)?, None),
+            Some((state, transcript)) => (state, Some(transcript)),
+            None => (Arc::new(decode_head(&head.payload)?), None),
         };
         Ok(Thread {
             key: key.clone(),
@@ -56,7 +56,7 @@ impl Thread {
     fn new(key: &ThreadKey) -> Self {
         Self {
             key: key.clone(),
-            state: State::default(),
+            state: Arc::default(),
             epoch: 0,
             transcript: Some(Arc::default()),
         }
@@ -74,7 +74,7 @@ impl Thread {
             let records = store.read(&self.key, self.state.version, PAGE).await?;
             let is_last = records.len() < PAGE;
             for entry in decode_records(self.state.hash, &records)? {
-                fold(&mut self.state, &entry);
+                fold(Arc::make_mut(&mut self.state), &entry);
                 if let Some(transcript) = &mut self.transcript {
                     Arc::make_mut(transcript).apply(&entry.event);
                 }
@@ -109,7 +109,7 @@ impl Thread {
             lease,
         };
         let Appended { epoch, .. } = store.append(append).await.map_err(Refused::Append)?;
-        self.state = sealed.state;
+        self.state = Arc::new(sealed.state);
         self.epoch = epoch;
         if let Some(transcript) = &mut self.transcript {
             // Only shared while a model is being called, and then nothing of it changes.

@@ -103,6 +103,17 @@ impl MemoryStore {
         Handle { store: self, state }
     }
 
+    fn head(&self, state: &State, key: &ThreadKey) -> Option<Head> {
+        let thread = state.threads.get(key)?;
+        let lease = thread.standing.lease.as_ref();
+        Some(Head {
+            version: thread.standing.version,
+            epoch: thread.standing.epoch,
+            lease: lease.map(|tenure| self.census(state).lease(tenure)),
+            payload: thread.head.clone(),
+        })
+    }
+
     /// Changes how a thread stands, if `change` admits it.
     fn change_lease(
         &self,
@@ -211,17 +222,23 @@ impl Store for MemoryStore {
     }
 
     async fn load(&self, key: &ThreadKey) -> Result<Option<Head>, Unavailable> {
+        Ok(self.head(&self.state(), key))
+    }
+
+    async fn load_all(
+        &self,
+        tenant: &Arc<str>,
+        threads: &[ThreadId],
+    ) -> Result<Vec<Option<Head>>, Unavailable> {
         let state = self.state();
-        Ok(state.threads.get(key).map(|thread| Head {
-            version: thread.standing.version,
-            epoch: thread.standing.epoch,
-            lease: thread
-                .standing
-                .lease
-                .as_ref()
-                .map(|tenure| self.census(&state).lease(tenure)),
-            payload: thread.head.clone(),
-        }))
+        let key = |thread: &ThreadId| ThreadKey {
+            tenant: Arc::clone(tenant),
+            thread: *thread,
+        };
+        Ok(threads
+            .iter()
+            .map(|thread| self.head(&state, &key(thread)))
+            .collect())
     }
 
     async fn read(

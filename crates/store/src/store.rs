@@ -314,6 +314,13 @@ pub trait Store: Send + Sync + std::fmt::Debug {
     /// A thread's head, or `None` if there is no such thread in this tenant.
     async fn load(&self, key: &ThreadKey) -> Result<Option<Head>, Unavailable>;
 
+    /// The heads of several threads of a tenant, in the order they are asked for.
+    async fn load_all(
+        &self,
+        tenant: &Arc<str>,
+        threads: &[ThreadId],
+    ) -> Result<Vec<Option<Head>>, Unavailable>;
+
     /// A thread's records after `after`, in sequence, at most `limit`.
     async fn read(
         &self,

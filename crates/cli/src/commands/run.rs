@@ -69,7 +69,7 @@ async fn start(
         .await?;
     session
         .screen
-        .turn_to(key.thread, session.engine.state(key).await?.as_ref());
+        .turn_to(key.thread, session.engine.state(key).await?.as_deref());
     if session.output == Output::Plain {
         let agent = safe_text::line(&definition.name);
         let name = safe_text::line(name);
@@ -88,8 +88,8 @@ async fn go_on(
     definition: Definition,
     name: &str,
 ) -> Result<Watched, Failure> {
-    let open = |state: &holdpoint_core::State| state.active().is_some();
-    let state = session.engine.state(key).await?.filter(open);
+    let state = session.engine.state(key).await?;
+    let state = state.filter(|state| state.active().is_some());
     let Some(state) = state else {
         return Err(Failure::usage(format!(
             "there is nothing to go on with in thread `{}/{name}`",

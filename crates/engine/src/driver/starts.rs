@@ -80,7 +80,7 @@ impl Driver {
                 self.wake_at = times.min();
                 break;
             };
-            let mut context = self.context(&by)?;
+            let mut context = self.context(by.clone());
             match batch.decide(command.clone(), &mut context) {
                 Ok(()) => {}
                 // What was found to be due is decided by the same clock a moment later.

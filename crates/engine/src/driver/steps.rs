@@ -1,6 +1,6 @@
 //! Stepped tools that this driver has entered: what they want is decided one by one, and answered once it is committed.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, sync::Arc};
 
 use holdpoint_core::{Action, ActionId, Batch, Command, Outcome, Refusal, State, Suspension};
 use holdpoint_tools::{Begun, StepRefused};
@@ -167,7 +167,7 @@ impl Driver {
                     params: params.clone(),
                     epoch: self.next_epoch(),
                 };
-                let mut context = self.context(&engine_principal(&self.thread.key.tenant))?;
+                let mut context = self.context(engine_principal(&self.thread.key.tenant));
                 match batch.decide(command, &mut context) {
                     Ok(()) => {}
                     Err(Refusal::Stale("nothing may start now")) => {
@@ -206,7 +206,7 @@ impl Driver {
 
     /// Records how a step ended, whatever the state.
     async fn report(
-        &self,
+        &mut self,
         batch: &mut Batch,
         step: ActionId,
         attempt: u32,
@@ -218,7 +218,7 @@ impl Driver {
             outcome,
             past: None,
         };
-        let mut context = self.context(&engine_principal(&self.thread.key.tenant))?;
+        let mut context = self.context(engine_principal(&self.thread.key.tenant));
         match batch.decide(command.clone(), &mut context) {
             Ok(()) => Ok(()),
             Err(Refusal::Stale(_) | Refusal::RunOver) => {
@@ -241,16 +241,14 @@ impl Driver {
     }
 
     /// Leaves the tools that are to be left and have no step in flight.
-    fn leave(&self, batch: &mut Batch) -> Result<(), Error> {
+    fn leave(&mut self, batch: &mut Batch) -> Result<(), Error> {
+        let mut commands = Vec::new();
         for (action, entered) in &self.entries.open {
-            let Some(leaving) = &entered.leaving else {
-                continue;
-            };
-            if batch.state().steps_of(*action).any(Action::is_in_flight) {
+            let (action, attempt) = (*action, entered.attempt);
+            if batch.state().steps_of(action).any(Action::is_in_flight) {
                 continue;
             }
-            let (action, attempt) = (*action, entered.attempt);
-            let command = match leaving.clone() {
+            commands.extend(entered.leaving.clone().map(|leaving| match leaving {
                 Leaving::Wait { name, on } => Command::Suspend {
                     action,
                     attempt,
@@ -258,8 +256,10 @@ impl Driver {
                     on,
                 },
                 Leaving::Yield => Command::Yield { action, attempt },
-            };
-            let mut context = self.context(&engine_principal(&self.thread.key.tenant))?;
+            }));
+        }
+        for command in commands {
+            let mut context = self.context(engine_principal(&self.thread.key.tenant));
             match batch.decide(command, &mut context) {
                 // What is over already need not be left.
                 Ok(()) | Err(Refusal::Stale(_) | Refusal::RunOver) => {}
@@ -328,7 +328,10 @@ impl Driver {
         };
         let step = wish.action.step(&name);
         // What we know of the thread is out of date anyway; this step at least is not in flight any more.
-        let attempt = self.thread.state.actions.remove(&step)?.attempts;
+        let attempt = Arc::make_mut(&mut self.thread.state)
+            .actions
+            .remove(&step)?
+            .attempts;
         let command = Command::ActionEnded {
             action: step,
             attempt,

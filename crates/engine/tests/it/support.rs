@@ -274,7 +274,8 @@ pub(crate) async fn view(engine: &Engine, session: &str) -> RunView {
 }
 
 pub(crate) async fn state(engine: &Engine, session: &str) -> State {
-    engine.state(&key(session)).await.unwrap().unwrap()
+    let state = engine.state(&key(session)).await.unwrap().unwrap();
+    std::sync::Arc::unwrap_or_clone(state)
 }
 
 pub(crate) async fn pending(engine: &Engine, session: &str) -> InterruptId {

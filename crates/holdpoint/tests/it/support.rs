@@ -119,6 +119,14 @@ impl Store for Fragile {
         self.inner.load(key).await
     }
 
+    async fn load_all(
+        &self,
+        tenant: &Arc<str>,
+        threads: &[ThreadId],
+    ) -> Result<Vec<Option<Head>>, Unavailable> {
+        self.inner.load_all(tenant, threads).await
+    }
+
     async fn read(
         &self,
         key: &ThreadKey,

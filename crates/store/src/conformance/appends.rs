@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use holdpoint_core::{Codec, Digest, Payload, Record, ThreadId};
 
-use super::world::{World, append, everything, head, key, record, runnable};
+use super::world::{World, append, everything, head, key, record, runnable, take};
 use crate::{
     Append, AppendError, Appended, Cell, CellChange, CellThen, Head, LeaseAfter, Space, ThreadKey,
 };
@@ -45,6 +45,41 @@ pub async fn an_append_is_read_back_whole(World { here, there, .. }: World) {
     );
     assert_eq!(everything(&*here, &key).await, expected);
     assert_eq!(everything(&*there, &key).await, expected);
+}
+
+/// Several heads are those of the threads one by one, in the order asked for; one that is absent or another tenant's is
+/// missing in its place.
+pub async fn heads_of_several_threads_come_in_the_order_asked_for(
+    World { here, there, .. }: World,
+) {
+    let (first, second, absent) = (key("first"), key("second"), key("absent"));
+    let foreign = ThreadKey {
+        tenant: Arc::from("other"),
+        thread: first.thread,
+    };
+    for append in [append(&first, 0), append(&first, 2), take(&second, 0, 0)] {
+        assert!(here.append(append).await.is_ok());
+    }
+    let tenant = &first.tenant;
+    let asked = [&second, &absent, &first, &second].map(|key| key.thread);
+    for store in [&here, &there] {
+        let heads = store.load_all(tenant, &asked).await;
+        let mut one_by_one = Vec::new();
+        for thread in asked {
+            let tenant = Arc::clone(tenant);
+            one_by_one.push(store.load(&ThreadKey { tenant, thread }).await);
+        }
+        assert_eq!(heads, one_by_one.into_iter().collect());
+        let versions: Vec<_> = heads
+            .unwrap_or_default()
+            .into_iter()
+            .map(|head| head.map(|head| head.version))
+            .collect();
+        assert_eq!(versions, [Some(2), None, Some(4), Some(2)]);
+        let elsewhere = store.load_all(&foreign.tenant, &asked).await;
+        assert_eq!(elsewhere, Ok(vec![None; 4]));
+        assert_eq!(store.load_all(tenant, &[]).await, Ok(Vec::new()));
+    }
 }
 
 /// The head is replaced, the records are added to, by whichever handle.

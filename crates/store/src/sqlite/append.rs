@@ -60,9 +60,7 @@ impl Write for Append {
         owners.note(before.lease.as_ref(), after.lease.as_ref());
         // INVARIANT: everything was checked above; from here on only the database can fail.
         let id = write_head(tx, self, found.as_ref().map(|(id, _)| *id), &after)?;
-        for (record, seq) in self.records.iter().zip(before.version + 1..) {
-            write_record(tx, position(id, seq), record)?;
-        }
+        write_records(tx, id, before.version, &self.records)?;
         for change in &self.index {
             write_index(tx, tenant, change)?;
         }
@@ -116,16 +114,31 @@ fn write_head(
     Ok(id)
 }
 
-fn write_record(tx: &Transaction<'_>, position: i64, record: &Record) -> rusqlite::Result<()> {
-    let Payload {
-        codec,
-        key_id,
-        bytes,
-    } = &record.payload;
-    tx.prepare_cached(
+fn write_records(
+    tx: &Transaction<'_>,
+    thread: i64,
+    version: u64,
+    records: &[Record],
+) -> rusqlite::Result<()> {
+    let mut insert = tx.prepare_cached(
         "INSERT INTO events (pos, header, salt, codec, key_id, payload, hash) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
-    )?
-    .execute((position, &record.header, record.salt, codec.number(), key_id, bytes, record.hash.as_bytes()))?;
+    )?;
+    for (record, seq) in records.iter().zip(version + 1..) {
+        let Payload {
+            codec,
+            key_id,
+            bytes,
+        } = &record.payload;
+        insert.execute((
+            position(thread, seq),
+            &record.header,
+            record.salt,
+            codec.number(),
+            key_id,
+            bytes,
+            record.hash.as_bytes(),
+        ))?;
+    }
     Ok(())
 }
 

@@ -31,6 +31,24 @@ pub(super) fn head(
     .optional()
 }
 
+/// In one transaction, which costs more than finding a head.
+pub(super) fn heads(
+    conn: &Connection,
+    tenant: &Arc<str>,
+    threads: &[ThreadId],
+    owners: &Owners,
+) -> rusqlite::Result<Vec<Option<Head>>> {
+    let tx = conn.unchecked_transaction()?;
+    let key = |thread: &ThreadId| ThreadKey {
+        tenant: Arc::clone(tenant),
+        thread: *thread,
+    };
+    threads
+        .iter()
+        .map(|thread| head(&tx, &key(thread), owners))
+        .collect()
+}
+
 pub(super) fn records(
     conn: &Connection,
     key: &ThreadKey,

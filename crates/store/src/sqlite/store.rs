@@ -3,7 +3,9 @@
 use std::{path::Path, sync::Arc};
 
 use async_trait::async_trait;
-use holdpoint_core::{Digest, Index, IndexRow, OwnerId, Payload, Record, Span, Timestamp};
+use holdpoint_core::{
+    Digest, Index, IndexRow, OwnerId, Payload, Record, Span, ThreadId, Timestamp,
+};
 use tokio::sync::watch;
 
 use super::{
@@ -95,6 +97,18 @@ impl Store for SqliteStore {
         let (key, owners) = (key.clone(), Arc::clone(&self.owners));
         self.readers
             .point(move |conn| query::head(conn, &key, &owners))
+            .await
+    }
+
+    async fn load_all(
+        &self,
+        tenant: &Arc<str>,
+        threads: &[ThreadId],
+    ) -> Result<Vec<Option<Head>>, Unavailable> {
+        let (tenant, threads) = (Arc::clone(tenant), threads.to_vec());
+        let owners = Arc::clone(&self.owners);
+        self.readers
+            .query(move |conn| query::heads(conn, &tenant, &threads, &owners))
             .await
     }
 
