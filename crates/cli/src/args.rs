@@ -68,10 +68,11 @@ Examples:
   holdpoint trace monday
   holdpoint trace monday --json | jq -r 'select(.type == \"answered\") | .by'")]
     Trace(Thread),
-    /// Go on with everything that dead processes left
+    /// Go on with everything that dead processes left, and do what is due
     #[command(after_help = "\
 Never touches what a live process drives. A call that was cut off is not repeated blindly: it is awaited until it \
-can no longer act, then looked up, retried under the same key, or put before a person, as its tool allows.
+can no longer act, then looked up, retried under the same key, or put before a person, as its tool allows. \
+What is due is done: questions that nobody answered in time are closed, runs whose sleep is over go on.
 
 Ends with 3 if any of the threads waits, else with 1 if any failed or was cancelled. With `--json` it prints one \
 object a line.

@@ -178,7 +178,12 @@ fn of_refusal(refusal: &Refusal) -> (Option<&'static str>, Value) {
             Some("`holdpoint show` says what is pending"),
             json!({"interrupt": interrupt}),
         ),
-        Refusal::Expired { interrupt } => (None, json!({"interrupt": interrupt})),
+        Refusal::Expired { interrupt } => (
+            Some(
+                "it was closed as its `on_timeout` says: `holdpoint show` says how the run stands, `holdpoint recover` goes on with it",
+            ),
+            json!({"interrupt": interrupt}),
+        ),
         Refusal::Misfit(misfit) => (
             Some("`holdpoint show` says what is asked and which decisions are allowed"),
             json!(misfit),

@@ -2,8 +2,10 @@
 
 use std::fmt::Write as _;
 
-use holdpoint_core::{DecisionKind, Params, default_description, explain_cause};
-use holdpoint_engine::{ActionRequest, InterruptView, ReviewConfig, RunView};
+use holdpoint_core::{
+    DecisionKind, InterruptKind, OnTimeout, Params, Prompt, default_description, explain_cause,
+};
+use holdpoint_engine::{ActionRequest, InterruptView, QuestionView, ReviewConfig, RunView};
 
 use crate::{
     safe_text::{GUTTER, line},
@@ -21,7 +23,8 @@ pub(crate) fn render(view: &RunView, store_url: &str) -> String {
         let configs = &interrupt.value.review_configs;
         for (at, (request, config)) in requests.iter().zip(configs).enumerate() {
             out.push('\n');
-            out.push_str(&action(at + 1, request, config));
+            let question = interrupt.value.question.as_ref();
+            out.push_str(&action(at + 1, request, config, question));
         }
         out.push('\n');
         out.push_str(&how_to_answer(view, interrupt, store_url));
@@ -61,7 +64,13 @@ pub(crate) fn heading(view: &RunView, interrupt: &InterruptView) -> String {
         let _ = writeln!(out, "  asked by {}", line(interrupt.frame.as_str()));
     }
     if let Some(at) = interrupt.expires_at {
-        let _ = writeln!(out, "  open until {}", zone::short(at));
+        let at = zone::short(at);
+        let _ = match interrupt.on_timeout {
+            OnTimeout::Keep => writeln!(out, "  wanted by {at}, and open after it as well"),
+            OnTimeout::Expire | OnTimeout::Reject | OnTimeout::Escalate => {
+                writeln!(out, "  open until {at}")
+            }
+        };
     }
     if let Some(old) = interrupt.supersedes {
         let _ = writeln!(
@@ -76,7 +85,12 @@ pub(crate) fn heading(view: &RunView, interrupt: &InterruptView) -> String {
 }
 
 /// One thing that is asked about.
-pub(crate) fn action(number: usize, request: &ActionRequest, config: &ReviewConfig) -> String {
+pub(crate) fn action(
+    number: usize,
+    request: &ActionRequest,
+    config: &ReviewConfig,
+    question: Option<&QuestionView>,
+) -> String {
     let indent = format!("     {GUTTER}");
     let mut out = format!(
         "  {number}. {}  ({})\n",
@@ -86,10 +100,37 @@ pub(crate) fn action(number: usize, request: &ActionRequest, config: &ReviewConf
     if !is_default_text(request) {
         let _ = writeln!(out, "{}", terminal::block(&request.description, &indent));
     }
-    let args = serde_json::to_string_pretty(&request.args).unwrap_or_default();
-    let _ = writeln!(out, "{}", terminal::block(&args, &indent));
+    match question {
+        Some(question) => out.push_str(&shown(&question.prompt, &indent)),
+        None => out.push_str(&json_block(&request.args, &indent)),
+    }
     let _ = writeln!(out, "     allowed: {}", config.allowed_decisions);
     out
+}
+
+/// What a question shows besides its words, and what may be answered.
+fn shown(prompt: &Prompt, indent: &str) -> String {
+    let mut out = String::new();
+    if !prompt.data.is_null() {
+        out.push_str(&json_block(&prompt.data, indent));
+    }
+    for option in &prompt.options {
+        let mut text = format!("{}: {}", option.id, option.label);
+        if !option.description.is_empty() {
+            let _ = write!(text, " ({})", option.description);
+        }
+        let _ = writeln!(out, "     choose {}", line(&text));
+    }
+    if let Some(schema) = &prompt.input_schema {
+        let _ = writeln!(out, "     put in what fits this JSON Schema:");
+        out.push_str(&json_block(schema, indent));
+    }
+    out
+}
+
+fn json_block(value: &serde_json::Value, indent: &str) -> String {
+    let text = serde_json::to_string_pretty(value).unwrap_or_default();
+    terminal::block(&text, indent) + "\n"
 }
 
 /// Whether the description only repeats name and arguments, which are shown anyway.
@@ -132,7 +173,12 @@ fn examples(interrupt: &InterruptView) -> Vec<String> {
         let kinds = config.allowed_decisions.as_slice().iter();
         return kinds
             .filter(|kind| !by_flag(**kind))
-            .map(|kind| example(request, *kind))
+            .map(|kind| match (kind, &interrupt.value.question) {
+                (DecisionKind::Answer, Some(question)) => {
+                    answer_example(interrupt.kind, &question.prompt)
+                }
+                (_, _) => example(request, *kind),
+            })
             .collect();
     }
     let mixed: Vec<String> = pairs
@@ -164,6 +210,20 @@ fn example(request: &ActionRequest, kind: DecisionKind) -> String {
         | DecisionKind::NotCommitted
         | DecisionKind::Compensate => format!(r#"{{"type":"{kind}"}}"#),
     }
+}
+
+/// An answer of the form that a question takes.
+pub(crate) fn answer_example(kind: InterruptKind, prompt: &Prompt) -> String {
+    let value = match kind {
+        InterruptKind::Approval | InterruptKind::Review => r#"{"approved":true,…}"#,
+        InterruptKind::Input | InterruptKind::Breakpoint | InterruptKind::Error
+            if !prompt.options.is_empty() =>
+        {
+            r#"{"option_id":"…"}"#
+        }
+        InterruptKind::Input | InterruptKind::Breakpoint | InterruptKind::Error => "…",
+    };
+    format!(r#"{{"type":"answer","value":{value}}}"#)
 }
 
 /// A command line that continues with the same store.

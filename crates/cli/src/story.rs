@@ -28,7 +28,7 @@ impl Names {
         let actions = state.actions.values();
         let mut names = Self(
             actions
-                .map(|action| (action.id, action.tool.name.clone()))
+                .map(|action| (action.id, action.shown_name()))
                 .collect(),
         );
         for interrupt in state.interrupts.values() {

@@ -246,6 +246,15 @@ pub enum WarrantFrom {
 }
 
 impl Action {
+    /// What people call it: its tool, and of a step `TOOL.STEP`.
+    #[must_use]
+    pub fn shown_name(&self) -> String {
+        match &self.step {
+            Some(step) => format!("{}.{step}", self.tool.name),
+            None => self.tool.name.clone(),
+        }
+    }
+
     /// The key under which every attempt at this version of the action is made. A compensation is made under the key of
     /// what it undoes.
     #[must_use]

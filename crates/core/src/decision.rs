@@ -259,6 +259,12 @@ impl Answers {
         };
         let named = |key: &String| key.starts_with(InterruptId::PREFIX);
         if !map.keys().any(named) {
+            if !map.contains_key("decisions") {
+                return bad(
+                    "expected a list of decisions, an object with the one key `decisions`, or a map from interrupt \
+                     ids (`int_…`) to either or to single decisions",
+                );
+            }
             return Answer::from_value(&value).map(Self::Only);
         }
         let mut answers = Vec::with_capacity(map.len());

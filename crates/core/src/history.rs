@@ -177,7 +177,7 @@ pub fn steps(entries: &[Entry]) -> Vec<Step> {
         for (id, action) in before {
             if !state.actions.contains_key(&id) && action.attempts > 0 {
                 steps.push(Step {
-                    tool: action.tool.name.clone(),
+                    tool: action.shown_name(),
                     effect: action.tool.effect,
                     key: action.idempotency_key(state.thread),
                     done: settles_as_done(&entry.event, id),

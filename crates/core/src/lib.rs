@@ -12,6 +12,7 @@ mod decision;
 mod definition;
 mod digest;
 mod event;
+mod flaw;
 mod grant;
 mod history;
 mod http;
@@ -53,6 +54,7 @@ pub use event::{
     AfterLate, AfterLookup, AfterModel, AfterUnknown, Called, Decided, Event, Fate, Finish,
     LimitKind, Restated, RunOutcome, Seen, Stop, Usage, content_of,
 };
+pub use flaw::{MAX_NAME, is_name};
 pub use grant::{Grant, GrantTerms, GrantUse, Like, Matches, Scope};
 pub use history::{Closing, Step, closing, past_action, steps};
 pub use http::{

@@ -118,7 +118,7 @@ impl Asked {
         Self {
             position: at + 1,
             action_id: ask.action_id,
-            tool: state.asked_name(ask).to_owned(),
+            tool: state.asked_name(ask),
             allowed_decisions: ask.allowed.clone(),
         }
     }

@@ -30,6 +30,17 @@ pub struct Actor {
     pub kind: PrincipalKind,
 }
 
+impl Actor {
+    /// Whether it may answer questions, and give or take back grants.
+    #[must_use]
+    pub const fn may_decide(&self) -> bool {
+        match self.kind {
+            PrincipalKind::User | PrincipalKind::Service | PrincipalKind::Local => true,
+            PrincipalKind::Agent => false,
+        }
+    }
+}
+
 impl fmt::Display for Actor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let kind = match self.kind {

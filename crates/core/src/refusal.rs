@@ -1,6 +1,6 @@
 //! Why something may not happen. Nothing was changed by it.
 
-use crate::{ActionId, Cause, InterruptId, Misfit};
+use crate::{ActionId, Cause, Effect, InterruptId, Misfit};
 
 /// Why a command was refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -72,6 +72,16 @@ pub enum Refusal {
         /// The action.
         action: ActionId,
     },
+    /// A step of a tool would do more than the tool is declared to do.
+    #[error("the step `{step}` is a `{}`, and its tool is declared as `{}` at most", .effect.as_str(), .declared.as_str())]
+    BeyondItsTool {
+        /// The step.
+        step: String,
+        /// What it would do.
+        effect: Effect,
+        /// What the tool does at most.
+        declared: Effect,
+    },
     /// The command speaks of something that is no longer so; whoever sent it looks again.
     #[error("out of date: {0}")]
     Stale(&'static str),
@@ -94,6 +104,7 @@ impl Refusal {
             Self::PlanVersionMismatch { .. } => "plan_version_mismatch",
             Self::ToolChanged { .. } => "tool_changed",
             Self::ParamsChanged { .. } => "params_changed",
+            Self::BeyondItsTool { .. } => "beyond_its_tool",
             Self::Stale(_) => "stale",
         }
     }
@@ -121,7 +132,7 @@ pub const fn explain_cause(cause: Cause) -> &'static str {
         Cause::ExternalEvent => "an outside event is awaited",
         Cause::ModelTimeout => "the model did not answer in time",
         Cause::ModelError => "the model failed or refused",
-        Cause::WriteUnknown => "nobody knows whether a write took effect",
+        Cause::WriteUnknown => "a write took effect, or may have, and a person must see to it",
         Cause::RequirementChange => "the request changed",
         Cause::SystemRestart => "the system was restarted",
     }

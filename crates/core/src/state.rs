@@ -331,17 +331,18 @@ impl State {
         }
     }
 
-    /// What a question is about, in one word: the tool, `model`, or `question` where a program outside asks.
+    /// What a question is about, in one word: the tool (of a step `TOOL.STEP`), `model`, or `question` where a program outside asks.
     #[must_use]
-    pub fn asked_name<'a>(&'a self, ask: &'a Ask) -> &'a str {
-        let tool = |action: &ActionId| self.actions.get(action).map(|it| it.tool.name.as_str());
+    pub fn asked_name(&self, ask: &Ask) -> String {
+        let named = |action: &ActionId| self.actions.get(action).map(Action::shown_name);
         match &ask.subject {
-            Subject::Node { node, .. } => node,
-            Subject::Question { action, .. } => {
-                action.as_ref().and_then(tool).unwrap_or("question")
-            }
+            Subject::Node { node, .. } => node.clone(),
+            Subject::Question { action, .. } => action
+                .as_ref()
+                .and_then(named)
+                .unwrap_or_else(|| "question".to_owned()),
             Subject::Action { .. } | Subject::Effect { .. } | Subject::Model => {
-                tool(&ask.action_id).unwrap_or("model")
+                named(&ask.action_id).unwrap_or_else(|| "model".to_owned())
             }
         }
     }

@@ -1,15 +1,7 @@
 //! What names of agents and tools are made of.
 
+use holdpoint_core::is_name;
 use holdpoint_yaml::{Field, Report, quoted};
-
-/// How long a name may be.
-pub(crate) const LONGEST: usize = 128;
-
-/// No `/` and no `#`, which divide an address and the path to a subagent.
-pub(crate) fn is_name(text: &str) -> bool {
-    let fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.');
-    (1..=LONGEST).contains(&text.len()) && text.bytes().all(fits)
-}
 
 /// Reads a name of `whose`, for instance `a tool`.
 pub(crate) fn read(

@@ -79,7 +79,7 @@ fn read(
     let fields = Fields::open_below(item, &KEYS, &OF_THE_FILE, report)?;
     let help = format!(
         "use 1 to {} letters, digits, `_`, `-` and `.`",
-        name::LONGEST
+        holdpoint_core::MAX_NAME
     );
     let name = fields
         .required("name", "every subagent needs a name", report)

@@ -97,7 +97,7 @@ pub(crate) fn read(item: &Field<'_>, family: &Family<'_>, report: &mut Report) -
 fn read_name(field: &Field<'_>, family: &Family<'_>, report: &mut Report) -> Option<String> {
     let help = format!(
         "use 1 to {} of the characters a-z, A-Z, 0-9, `_`, `-` and `.`",
-        name::LONGEST
+        holdpoint_core::MAX_NAME
     );
     let name = name::read(field, "a tool", &help, report)?;
     let taken = match name.as_str() {

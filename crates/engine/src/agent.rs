@@ -307,6 +307,10 @@ impl Agents {
         definition: Definition,
     ) -> Result<Arc<Agent>, Error> {
         let name = definition.name.clone();
+        if let Some(reason) = definition.flaw() {
+            let agent = name;
+            return Err(Error::Definition { agent, reason });
+        }
         let text = definition
             .to_canonical()
             .map_err(|error| Error::Definition {

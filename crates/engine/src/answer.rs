@@ -135,7 +135,9 @@ impl Engine {
                     self.edit_problem(thread, ask, &edited_action.args).await?
                 }
                 Decision::Answer { value } => match &ask.subject {
-                    Subject::Question { prompt, .. } => answer_problem(prompt, value),
+                    Subject::Question { prompt, .. } => prompt
+                        .misfit(interrupt.kind, value)
+                        .or_else(|| input_problem(prompt, value)),
                     Subject::Action { .. }
                     | Subject::Effect { .. }
                     | Subject::Model
@@ -305,22 +307,8 @@ pub(crate) fn caller<'a>(
     Some(Caller { root, frame, user })
 }
 
-/// Why this cannot be the answer to a question.
-fn answer_problem(prompt: &Prompt, value: &Value) -> Option<String> {
-    if !prompt.options.is_empty()
-        && let Some(chosen) = value.get("option_id")
-    {
-        let known: Vec<&str> = prompt.options.iter().map(|it| it.id.as_str()).collect();
-        let known_one = chosen
-            .as_str()
-            .is_some_and(|chosen| known.contains(&chosen));
-        if !known_one {
-            return Some(format!(
-                "`option_id` {chosen} is not one of {}",
-                known.join(", ")
-            ));
-        }
-    }
+/// Why what is put in does not fit the schema of a question.
+fn input_problem(prompt: &Prompt, value: &Value) -> Option<String> {
     let schema = prompt.input_schema.as_ref()?;
     // Whoever says no need not put anything in.
     if value.get("approved") == Some(&Value::Bool(false)) && value.get("input").is_none() {

@@ -156,7 +156,7 @@ impl Engine {
     ///
     /// # Errors
     ///
-    /// A tool, schema or model cannot be used; the store fails.
+    /// The definition has a flaw; a tool, schema or model of it cannot be used; the store fails.
     pub async fn publish(&self, tenant: &str, definition: Definition) -> Result<Arc<Agent>, Error> {
         self.0
             .agents
@@ -182,6 +182,16 @@ impl Engine {
             return Err(Error::VolatileStore {
                 agent: name.clone(),
             });
+        }
+        let agents = self.agents();
+        if agents
+            .last_seen(self.store(), tenant, name)
+            .await?
+            .is_none()
+        {
+            let agent = name.clone();
+            let reason = format!("it was not published for the tenant `{tenant}`");
+            return Err(Error::Definition { agent, reason });
         }
         let thread = ThreadId::of_session(tenant, name, session);
         let command = Command::StartRun {

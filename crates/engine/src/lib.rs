@@ -34,6 +34,6 @@ pub use submit::Submitted;
 pub use summary::RunSummary;
 pub use task::offered;
 pub use view::{
-    ActionRequest, Checkpoint, InterruptView, PendingAction, PendingPage, PendingView, RequestView,
-    ReviewConfig, RunView, SideEffect,
+    ActionRequest, Checkpoint, InterruptView, PendingAction, PendingPage, PendingView,
+    QuestionView, RequestView, ReviewConfig, RunView, SideEffect,
 };

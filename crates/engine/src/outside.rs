@@ -8,6 +8,7 @@ use holdpoint_core::{
     Timestamp,
 };
 use holdpoint_store::{Scan, ThreadKey};
+use holdpoint_tools::unanswerable;
 
 use crate::{Engine, Error, driver::Order};
 
@@ -65,7 +66,8 @@ impl Engine {
     ///
     /// Another question of that node is pending; nobody could answer this one; the store fails.
     pub async fn ask(&self, by: &Principal, asking: Asking) -> Result<InterruptId, Error> {
-        if let Some(problem) = problem(&asking.prompt) {
+        let on_timeout = asking.expiry.map(|(_, on_timeout)| on_timeout);
+        if let Some(problem) = unanswerable(&asking.prompt, on_timeout.unwrap_or_default()) {
             return Err(Error::BadQuestion(problem));
         }
         let tenant = &by.actor.tenant;
@@ -311,27 +313,6 @@ fn prompt_of(interrupt: &Interrupt) -> Option<&Prompt> {
             None
         }
     })
-}
-
-/// Why nobody could answer this.
-fn problem(prompt: &Prompt) -> Option<String> {
-    let (length, most) = (prompt.len(), Prompt::MAX_LEN);
-    if length > most {
-        return Some(format!(
-            "it takes {length} bytes of JSON, and at most {most} are kept; show less data"
-        ));
-    }
-    for (at, option) in prompt.options.iter().enumerate() {
-        if option.id.is_empty() {
-            return Some("an option has no id".to_owned());
-        }
-        if prompt.options[..at].iter().any(|it| it.id == option.id) {
-            return Some(format!("two options have the id `{}`", option.id));
-        }
-    }
-    let schema = prompt.input_schema.as_ref()?;
-    let error = jsonschema::validator_for(schema).err()?;
-    Some(format!("`input_schema` is not a JSON Schema: {error}"))
 }
 
 fn close(

@@ -4,8 +4,9 @@
 
 use holdpoint_core::{
     Action, ActionStatus, Actor, Allowed, Ask, Cause, Digest, Effect, FramePath, FramePhase,
-    Interrupt, InterruptId, InterruptKind, Message, Phase, Prompt, Role, RunId, RunOutcome, State,
-    Status, Step, Stop, Subject, ThreadId, Timestamp, Transcript, default_description,
+    Interrupt, InterruptId, InterruptKind, Message, OnTimeout, Phase, Prompt, Role, RunId,
+    RunOutcome, State, Status, Step, Stop, Subject, ThreadId, Timestamp, Transcript,
+    default_description,
 };
 use serde::Serialize;
 use serde_json::Value;
@@ -66,6 +67,9 @@ pub struct InterruptView {
     /// When it expires.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<Timestamp>,
+    /// What happens then.
+    #[serde(skip)]
+    pub on_timeout: OnTimeout,
     /// The question it replaces.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub supersedes: Option<InterruptId>,
@@ -193,7 +197,7 @@ impl InterruptView {
         let mut question = None;
         for ask in &interrupt.asks {
             let action = state.actions.get(&ask.action_id);
-            let name = state.asked_name(ask).to_owned();
+            let name = state.asked_name(ask);
             let args = action.map_or_else(
                 || Value::Object(serde_json::Map::new()),
                 |action| action.params.to_value(),
@@ -233,6 +237,7 @@ impl InterruptView {
             },
             cause: interrupt.cause,
             expires_at: interrupt.expires_at,
+            on_timeout: interrupt.on_timeout,
             supersedes: interrupt.supersedes,
             changes: interrupt.changes.clone(),
         }
@@ -342,7 +347,7 @@ impl Checkpoint {
             status,
             cause,
             node,
-            current_step: pending.map(|action| action.tool.name.clone()),
+            current_step: pending.map(Action::shown_name),
             plan_version: state.plan_version,
             completed_steps: steps.iter().map(|step| step.tool.clone()).collect(),
             side_effects: steps
@@ -367,7 +372,7 @@ impl Checkpoint {
                 .values()
                 .filter(unsettled)
                 .map(|action| SideEffect {
-                    tool: action.tool.name.clone(),
+                    tool: action.shown_name(),
                     idempotency_key: action.idempotency_key(state.thread),
                 })
                 .collect(),

@@ -38,7 +38,7 @@ impl Question {
         Self::new(InterruptKind::Input, title)
     }
 
-    /// Is this all right? Answered as an approval, or with anything else.
+    /// Is this all right? Answered as an approval is, with whatever else there is to say.
     pub fn review(title: impl Into<String>) -> Self {
         Self::new(InterruptKind::Review, title)
     }
@@ -148,13 +148,10 @@ impl Question {
     ///
     /// # Errors
     ///
-    /// The question is too long.
+    /// Nobody could answer it.
     pub(crate) fn suspension(self, name: &str) -> Result<Suspension, String> {
-        let (length, most) = (self.prompt.len(), Prompt::MAX_LEN);
-        if length > most {
-            return Err(format!(
-                "the question `{name}` takes {length} bytes of JSON, and at most {most} are kept; show less data"
-            ));
+        if let Some(reason) = unanswerable(&self.prompt, self.on_timeout) {
+            return Err(format!("the question `{name}`: {reason}"));
         }
         Ok(Suspension::Question {
             kind: self.kind,
@@ -162,6 +159,31 @@ impl Question {
             expiry: self.timeout.map(|time| (time, self.on_timeout)),
         })
     }
+}
+
+/// Why nobody could answer this question, or nobody would be asked in the end.
+#[must_use]
+pub fn unanswerable(prompt: &Prompt, on_timeout: OnTimeout) -> Option<String> {
+    if on_timeout == OnTimeout::Escalate {
+        return Some("`escalate` is not possible; use `expire`, `reject` or `keep`".to_owned());
+    }
+    let (length, most) = (prompt.len(), Prompt::MAX_LEN);
+    if length > most {
+        return Some(format!(
+            "it takes {length} bytes of JSON, and at most {most} are kept; show less data"
+        ));
+    }
+    for (at, option) in prompt.options.iter().enumerate() {
+        if option.id.is_empty() {
+            return Some("an option has no id".to_owned());
+        }
+        if prompt.options[..at].iter().any(|it| it.id == option.id) {
+            return Some(format!("two options have the id `{}`", option.id));
+        }
+    }
+    let schema = prompt.input_schema.as_ref()?;
+    let error = jsonschema::validator_for(schema).err()?;
+    Some(format!("`input_schema` is not a JSON Schema: {error}"))
 }
 
 #[derive(Deserialize)]
@@ -315,6 +337,29 @@ mod tests {
     fn a_question_that_is_too_long_is_refused() {
         let question = Question::approval("t").data("x".repeat(Prompt::MAX_LEN));
         let error = question.suspension("q").unwrap_err();
-        assert!(error.contains("the question `q` takes 16"), "{error}");
+        assert!(error.contains("the question `q`: it takes 16"), "{error}");
+    }
+
+    #[test]
+    fn a_question_that_nobody_could_answer_is_refused() {
+        let cases = [
+            (
+                Question::input("t").option("a", "A").option("a", "B"),
+                "two options have the id `a`",
+            ),
+            (Question::input("t").option("", "A"), "an option has no id"),
+            (
+                Question::input("t").input_schema(json!({"type": "zzz"})),
+                "not a JSON Schema",
+            ),
+            (
+                Question::approval("t").on_timeout(OnTimeout::Escalate),
+                "`escalate` is not possible",
+            ),
+        ];
+        for (question, expected) in cases {
+            let error = question.suspension("q").unwrap_err();
+            assert!(error.contains(expected), "{error}");
+        }
     }
 }

@@ -151,7 +151,9 @@ impl Play<'_> {
             let result = json!({"reversed": request["args"]});
             decision(ledger.undone(key), &result)
         } else {
-            let tool = request["name"].as_str().unwrap_or_default();
+            // A step is named after its tool.
+            let name = request["name"].as_str().unwrap_or_default();
+            let tool = name.split_once('.').map_or(name, |(tool, _)| tool);
             if !self.scenario.doubtful.contains(&tool) {
                 self.complain(format!(
                     "a person is asked what could be found out: {interrupt}"

@@ -160,7 +160,8 @@ fn leaving_while_it_runs_leaves_it_to_be_gone_on_with() {
     assert!(text.contains("holdpoint resume worker/a"), "{text}");
     let done = world.json(0, &["recover"]);
     assert_eq!(done["output"], "Done.");
-    assert_eq!(world.effects(), 1);
+    let trace = world.hold(&["trace", "worker/a"]).stdout;
+    assert_eq!(world.effects(), 1, "{trace}");
 }
 
 #[test]

@@ -121,6 +121,82 @@ fn a_stepped_program_asks_sleeps_and_does_nothing_twice() {
     assert_eq!(world.hold(&["recover", "--json"]).ends(0).lines().len(), 0);
 }
 
+/// Has the stepped program ask this instead.
+fn asking(question: &str) -> (World, String) {
+    let world = World::new();
+    let file = stepped(&world);
+    let text = STEPPED.replace(r#"{"title":"Go on?"}"#, question);
+    world.write("steps/tool.sh", &text);
+    (world, file)
+}
+
+#[test]
+fn whoever_answers_a_question_sees_all_of_it() {
+    let question = r#"{"title":"Which?","data":{"order":4711},"options":[{"id":"now","label":"At once"},{"id":"later","label":"Tomorrow"}]}"#;
+    let (world, file) = asking(question);
+    let ran = world.hold(&run(&file)).ends(3).stdout;
+    let shown = world.hold(&["show", "t"]).ends(3).stdout;
+    for said in [ran, shown] {
+        for part in [
+            "Which?",
+            "\"order\": 4711",
+            "choose now: At once",
+            "choose later: Tomorrow",
+            r#"--decisions '[{"type":"answer","value":{"option_id":"…"}}]'"#,
+        ] {
+            assert!(said.contains(part), "{part}: {said}");
+        }
+    }
+    let before = world.picture("t");
+    for value in [r#""now""#, r#"{"option_id":"never"}"#, "{}"] {
+        let answer = format!(r#"[{{"type":"answer","value":{value}}}]"#);
+        let refused = world.json(4, &["resume", "t", "--decisions", &answer]);
+        assert_eq!(refused["code"], "misfit", "{value}");
+        assert!(refused["error"].as_str().unwrap().contains("now, later"));
+    }
+    assert_eq!(world.picture("t"), before);
+    let answer = r#"[{"type":"answer","value":{"option_id":"now"}}]"#;
+    let done = world.json(0, &["resume", "t", "--decisions", answer]);
+    assert_eq!(done["output"], "It says stopped.");
+}
+
+#[test]
+fn a_question_without_a_title_is_shown_as_it_is_and_takes_only_yes_or_no() {
+    let (world, file) = asking(r#"{"message":"请批准"}"#);
+    let ran = world.hold(&run(&file)).ends(3).stdout;
+    assert!(ran.contains("\"message\": \"请批准\""), "{ran}");
+    for value in [r#"{"approved":"no"}"#, "5", "null"] {
+        let answer = format!(r#"[{{"type":"answer","value":{value}}}]"#);
+        let refused = world.json(4, &["resume", "t", "--decisions", &answer]);
+        assert_eq!(refused["code"], "misfit", "{value}");
+    }
+    let answer = r#"[{"type":"answer","value":{"approved":false}}]"#;
+    let done = world.json(0, &["resume", "t", "--decisions", answer]);
+    assert_eq!(done["output"], "It says stopped.");
+}
+
+#[test]
+fn a_question_that_nobody_could_answer_is_not_asked() {
+    for (question, reason) in [
+        (
+            r#"{"title":"t","options":[{"id":"a","label":"A"},{"id":"a","label":"B"}]}"#,
+            "two options",
+        ),
+        (
+            r#"{"title":"t","input_schema":{"type":"foo"}}"#,
+            "not a JSON Schema",
+        ),
+        (
+            r#"{"title":"t","timeout":"1h","on_timeout":"escalate"}"#,
+            "`escalate`",
+        ),
+    ] {
+        let (world, file) = asking(question);
+        let ran = world.json(0, &run(&file));
+        assert!(tool_contents(&ran)[0].contains(reason), "{ran}");
+    }
+}
+
 #[test]
 fn a_rejected_question_reaches_the_program() {
     let world = World::new();

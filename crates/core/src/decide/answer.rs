@@ -3,8 +3,7 @@
 use super::{Draft, MAX_REJECTIONS, Reply, effect, grant, run};
 use crate::{
     ActionId, Ask, Asked, Decided, Decision, DecisionKind, Digest, Event, FramePath, FramePhase,
-    Interrupt, InterruptId, InterruptKind, Misfit, PrincipalKind, Refusal, Scope, State, Stop,
-    Subject,
+    Interrupt, InterruptId, InterruptKind, Misfit, Refusal, Scope, State, Stop, Subject,
 };
 
 /// Takes all of these answers, or none.
@@ -78,7 +77,7 @@ fn check(draft: &Draft<'_>, reply: &Reply, given_before: usize) -> Result<Taken,
     if interrupt.due_at().is_some_and(|at| draft.now >= at) {
         return Err(Refusal::Expired { interrupt: id });
     }
-    if by.kind == PrincipalKind::Agent {
+    if !by.may_decide() {
         return Err(Refusal::Forbidden { by: by.to_string() });
     }
     let assigned = interrupt.assign(&reply.answer, state)?;

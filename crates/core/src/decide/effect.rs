@@ -348,7 +348,7 @@ pub(super) fn orphaned(draft: &mut Draft<'_>, id: ActionId, attempt: u32) -> Res
             unknown(
                 draft,
                 id,
-                "the process that made the call died before it ended",
+                "the call was cut off before it ended",
                 Seen::ByAnother,
             );
             Ok(())

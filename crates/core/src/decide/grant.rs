@@ -3,8 +3,7 @@
 use super::{Draft, Judged};
 use crate::{
     ActionId, Ask, Asked, Decision, DecisionKind, Event, FramePath, Grant, GrantId, GrantTerms,
-    GrantUse, Like, Matches, Misfit, PrincipalKind, Refusal, Scope, Subject, ThreadId, ThreadKind,
-    Verdict,
+    GrantUse, Like, Matches, Misfit, Refusal, Scope, Subject, ThreadId, ThreadKind, Verdict,
 };
 
 /// What a grant would have to cover for this call to pass.
@@ -154,7 +153,7 @@ pub(super) fn revoke(
     if draft.state.version > 0 && by.tenant != draft.state.tenant {
         return Err(Refusal::NotFound);
     }
-    if by.kind == PrincipalKind::Agent {
+    if !by.may_decide() {
         return Err(Refusal::Forbidden { by: by.to_string() });
     }
     if let Some(given) = given {

@@ -54,9 +54,11 @@ pub(super) fn begin(
         return Err(Refusal::Stale("nothing may start now"));
     }
     if wish.effect > call.tool.effect {
-        return Err(Refusal::Stale(
-            "the step would do more than its tool is declared to do",
-        ));
+        return Err(Refusal::BeyondItsTool {
+            step: wish.name,
+            effect: wish.effect,
+            declared: call.tool.effect,
+        });
     }
     let step = id.step(&wish.name);
     let before = draft.state.actions.get(&step);

@@ -512,3 +512,32 @@ async fn the_limit_of_time_ends_a_model_call_too() {
         ("failed", Some("limit_time"))
     );
 }
+
+#[tokio::test]
+async fn a_definition_that_cannot_mean_what_it_says_is_not_published() {
+    let place = Place::new(|_, _| says("done"), &[("pay", Counter::default())]);
+    let engine = place.engine();
+    let pay = || vec![tool("pay", Effect::Write, Hooks::default())];
+    let misspelt = definition(pay(), &[("pya", ask(&APPROVE_REJECT))]);
+    let refused = engine.publish("local", misspelt).await.unwrap_err();
+    assert!(
+        refused.to_string().contains("would guard nothing"),
+        "{refused}"
+    );
+    let nowhere = definition(pay(), &[]).stop_before("pya");
+    assert!(engine.publish("local", nowhere).await.is_err());
+}
+
+#[tokio::test]
+async fn an_agent_runs_only_for_tenants_that_it_was_published_for() {
+    let place = Place::new(|_, _| says("done"), &[]);
+    let engine = place.engine();
+    let agent = engine
+        .publish("local", definition(vec![], &[]))
+        .await
+        .unwrap();
+    let stranger = Principal::new(PrincipalKind::User, "acme", "ann");
+    let refused = engine.start(&stranger, &agent, "s", "go").await.err();
+    let refused = refused.map(|error| error.to_string()).unwrap_or_default();
+    assert!(refused.contains("not published for the tenant `acme`"));
+}

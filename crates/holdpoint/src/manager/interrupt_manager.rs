@@ -256,7 +256,15 @@ impl InterruptManager {
         }
         let prompt = found.prompt().cloned().unwrap_or_default();
         let value = response.to_value(found.interrupt.kind, &prompt)?;
+        // Whoever it says has decided: an agent is not believed.
+        if !self.by.actor.may_decide() {
+            let by = self.by.actor.to_string();
+            return Err(ManagerError::Forbidden { by });
+        }
         let by = match &response.user_id {
+            Some(user) if user.is_empty() => {
+                return Err(ManagerError::invalid("`user_id` is empty"));
+            }
             Some(user) => Principal::new(PrincipalKind::User, self.tenant(), user),
             None => self.by.clone(),
         };

@@ -434,7 +434,7 @@ mod resolving {
         let (pending, waiter) = waiting(&manager, options).await;
         is_invalid(
             manager.resolve(pending.id, Response::choose("never")).await,
-            "is not one of now, modify",
+            "is none of the options",
         );
         assert_eq!(status(&manager, &pending).await, InterruptStatus::Pending);
         let right = manager.resolve(pending.id, Response::choose("modify"));
@@ -599,8 +599,15 @@ mod resolving {
         let pending = asking.create_pending(approval("a")).await.unwrap();
         let kind = holdpoint::PrincipalKind::Agent;
         let agent = place.manager_as(kind);
-        let said = agent.resolve(pending.id, Response::approve()).await;
-        assert_eq!(said.unwrap_err().code(), "forbidden");
+        // Not even if it says that someone else did.
+        for response in [Response::approve(), Response::approve().by("ann")] {
+            let said = agent.resolve(pending.id, response).await;
+            assert_eq!(said.unwrap_err().code(), "forbidden");
+        }
+        is_invalid(
+            asking.resolve(pending.id, Response::approve().by("")).await,
+            "`user_id`",
+        );
         assert_eq!(status(&asking, &pending).await, InterruptStatus::Pending);
     }
 }

@@ -434,7 +434,7 @@ fn what_may_not_be_done_fails_and_the_program_is_killed() {
         ),
         (
             &long,
-            "the question `long` takes 17026 bytes of JSON, and at most 16384 are kept; show less data",
+            "the question `long`: it takes 17026 bytes of JSON, and at most 16384 are kept; show less data",
         ),
     ];
     for (script, expected) in cases {

@@ -127,8 +127,7 @@ fn a_call_that_ended_unknown_to_its_driver() {
 
 #[test]
 fn a_call_whose_driver_died() {
-    let gave_up =
-        "The tool `work` gave no result: the process that made the call died before it ended";
+    let gave_up = "The tool `work` gave no result: the call was cut off before it ended";
     let asked = |more: &[DecisionKind]| {
         let kinds = [&[Committed, NotCommitted], more].concat();
         Then::Asked(Cause::WriteUnknown, kinds)
