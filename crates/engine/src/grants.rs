@@ -76,6 +76,9 @@ impl Engine {
         calls: Vec<ToolCall>,
         own: &[Grant],
     ) -> Result<Vec<JudgedCall>, Error> {
+        if calls.is_empty() {
+            return Ok(Vec::new());
+        }
         let now = self.store().now();
         let mut judged = judge::judge(caller, calls, &mut fresh_seed(now)?);
         for call in &mut judged {

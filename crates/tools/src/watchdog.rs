@@ -31,6 +31,7 @@ use rustix::{
 use tokio::{
     io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, Take},
     process::{ChildStdin, ChildStdout, Command},
+    time::timeout,
 };
 
 pub(crate) use protocol::{Captured, End, Garbled, MAX_LINE, MAX_RELAYED, MAX_STDOUT, Speech};
@@ -129,40 +130,66 @@ impl Watchdog {
     /// What became of it, where there is no watchdog.
     pub(crate) async fn start(&self, job: &Job<'_>) -> Result<Watched, Run> {
         let order = Order::new(job);
-        let spawned = self.program().and_then(|program| {
-            Command::new(program)
-                .arg(protocol::ARGUMENT)
-                .process_group(0)
-                .stdin(Stdio::piped())
-                .stdout(Stdio::piped())
-                .stderr(Stdio::null())
-                .spawn()
-        });
-        let mut child = spawned.map_err(|error| Run::NotStarted {
-            reason: format!("the watchdog could not be started: {error}"),
-        })?;
-        let (Some(mut leash), Some(reports)) = (child.stdin.take(), child.stdout.take()) else {
-            return Err(Run::Lost);
-        };
+        let not_started = |reason: String| Run::NotStarted { reason };
+        let ready = timeout(job.remaining, self.ready()).await;
+        let ready = ready
+            .map_err(|_| not_started("its time was over before it could be started".to_owned()));
+        let (mut leash, reports) = ready?.map_err(not_started)?;
         // The order ends with a newline, and without it the watchdog starts nothing.
         let ordered = leash.write_all(order.to_line().as_bytes()).await;
-        ordered.map_err(|error| Run::NotStarted {
-            reason: format!("the watchdog did not take the order: {error}"),
+        ordered.map_err(|error| {
+            not_started(format!("the watchdog did not take the order: {error}"))
         })?;
         Ok(Watched {
             leash: Some(leash),
-            reports: BufReader::new(reports.take(MAX_REPORT)),
+            reports,
             group: None,
         })
     }
+
+    /// A watchdog that waits for an order. One that dies before is no loss: another is started.
+    async fn ready(&self) -> Result<(ChildStdin, Reports), String> {
+        for _ in 0..TRIES {
+            let spawned = self.program().and_then(|program| {
+                Command::new(program)
+                    .arg(protocol::ARGUMENT)
+                    .process_group(0)
+                    .stdin(Stdio::piped())
+                    .stdout(Stdio::piped())
+                    .stderr(Stdio::null())
+                    .spawn()
+            });
+            let mut child = match spawned {
+                Ok(child) => child,
+                Err(error) => return Err(format!("the watchdog could not be started: {error}")),
+            };
+            let (Some(leash), Some(reports)) = (child.stdin.take(), child.stdout.take()) else {
+                continue;
+            };
+            let mut reports = BufReader::new(reports.take(MAX_REPORT));
+            let mut line = String::new();
+            let read = reports.read_line(&mut line).await;
+            let report = read.ok().and_then(|_| serde_json::from_str(&line).ok());
+            if let Some(Report::Ready) = report {
+                return Ok((leash, reports));
+            }
+        }
+        Err("its watchdog died before it could take the order".to_owned())
+    }
 }
+
+/// How often a watchdog is started that dies at once.
+const TRIES: usize = 3;
+
+/// What a watchdog says, line by line.
+type Reports = BufReader<Take<ChildStdout>>;
 
 /// A program under its watchdog. Dropping it kills the program.
 #[derive(Debug)]
 pub(crate) struct Watched {
     /// Its closing kills the program.
     leash: Option<ChildStdin>,
-    reports: BufReader<Take<ChildStdout>>,
+    reports: Reports,
     /// Known once the program was started.
     group: Option<Pid>,
 }
@@ -202,6 +229,7 @@ impl Watched {
                 None
             };
             return match report {
+                Some(Report::Ready) => continue,
                 Some(Report::Started { pid }) => {
                     self.group = Pid::from_raw(pid);
                     continue;

@@ -61,9 +61,7 @@ impl Write for Append {
         // INVARIANT: everything was checked above; from here on only the database can fail.
         let id = write_head(tx, self, found.as_ref().map(|(id, _)| *id), &after)?;
         write_records(tx, id, before.version, &self.records)?;
-        for change in &self.index {
-            write_index(tx, tenant, change)?;
-        }
+        write_index(tx, tenant, &self.index)?;
         for (change, version) in self.cells.iter().zip(cells) {
             write_cell(tx, tenant, change, version)?;
         }
@@ -142,24 +140,31 @@ fn write_records(
     Ok(())
 }
 
-fn write_index(tx: &Transaction<'_>, tenant: &str, change: &IndexChange) -> rusqlite::Result<()> {
-    let (sql, row) = match change {
-        IndexChange::Put(row) => (
-            "INSERT INTO entries (idx, tenant, key, sort, thread) VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT DO NOTHING",
-            row,
-        ),
-        IndexChange::Remove(row) => (
-            "DELETE FROM entries WHERE idx = ?1 AND tenant = ?2 AND key = ?3 AND sort = ?4 AND thread = ?5",
-            row,
-        ),
-    };
-    tx.prepare_cached(sql)?.execute((
-        row.index.number(),
-        tenant,
-        &row.key,
-        row.sort,
-        row.thread.as_bytes(),
-    ))?;
+fn write_index(
+    tx: &Transaction<'_>,
+    tenant: &str,
+    changes: &[IndexChange],
+) -> rusqlite::Result<()> {
+    let mut put = tx.prepare_cached(
+        "INSERT INTO entries (idx, tenant, key, sort, thread) VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT DO NOTHING",
+    )?;
+    let mut remove = tx.prepare_cached(
+        "DELETE FROM entries WHERE idx = ?1 AND tenant = ?2 AND key = ?3 AND sort = ?4 AND thread = ?5",
+    )?;
+    for change in changes {
+        let (statement, row) = match change {
+            IndexChange::Put(row) => (&mut put, row),
+            IndexChange::Remove(row) => (&mut remove, row),
+        };
+        let columns = (
+            row.index.number(),
+            tenant,
+            &row.key,
+            row.sort,
+            row.thread.as_bytes(),
+        );
+        statement.execute(columns)?;
+    }
     Ok(())
 }
 

@@ -31,6 +31,7 @@ pub(super) const DYING: Duration = Duration::from_secs(1);
 
 /// Takes one order from standard input, carries it out, and reports on standard output.
 pub(super) fn watch() {
+    send(&Report::Ready);
     let mut line = String::new();
     let read = io::stdin().lock().read_line(&mut line);
     // A driver that died while it wrote its order gets nothing started.

@@ -1,7 +1,9 @@
 //! What driver and watchdog say to each other: JSON, one line each.
 //!
-//! The driver sends one [`Order`] and holds the pipe open: its closing means that the driver is gone. The watchdog sends
-//! [`Report`]s: `started` and then `ended`, or `not_started`.
+//! The watchdog says that it is `ready`, and only then the driver sends one [`Order`]: a watchdog that dies before (a
+//! terminal's Ctrl-C reaches it until it has a process group of its own) has certainly started nothing. The driver holds
+//! the pipe open: its closing means that the driver is gone. Further [`Report`]s are `started` and then `ended`, or
+//! `not_started`.
 //!
 //! Where the order is to [relay](Speech::Relayed), each line that the program prints is a `line` in between, and what the
 //! driver sends after the order is passed on to the program as it is. It sends nothing before the first `line`.
@@ -14,7 +16,7 @@ use super::{Job, clock};
 pub(super) const ARGUMENT: &str = "__watchdog";
 
 /// Grows when one side could misunderstand the other: an upgrade may replace the executable under a running driver.
-pub(super) const VERSION: u16 = 2;
+pub(super) const VERSION: u16 = 3;
 
 /// How much a program may print as its result.
 pub(crate) const MAX_STDOUT: usize = 1 << 20;
@@ -83,6 +85,8 @@ pub(crate) enum Speech {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "report", rename_all = "snake_case")]
 pub(super) enum Report {
+    /// The watchdog takes an order.
+    Ready,
     /// The program runs, as the leader of its own process group.
     Started { pid: i32 },
     /// It is certain that the program never ran.

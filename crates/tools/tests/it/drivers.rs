@@ -21,6 +21,7 @@ crate::trials!(
     an_interrupt_of_the_drivers_group_reaches_neither_watchdog_nor_program,
     a_call_whose_watchdog_is_killed_is_unknown_and_its_program_dies,
     a_watchdog_that_is_none_starts_nothing,
+    a_watchdog_that_dies_before_it_is_ready_is_replaced,
     a_stepped_program_dies_with_its_driver,
     a_stepped_program_whose_driver_lives_does_its_work,
     a_program_that_does_not_listen_dies_with_its_driver,
@@ -163,10 +164,41 @@ fn a_watchdog_that_is_none_starts_nothing() {
     let missing =
         "not started: the watchdog could not be started: No such file or directory (os error 2)";
     assert_eq!(call_under("/no/such/watchdog"), failed(missing));
-    let lost = "its watchdog ended without a report, and nobody knows how far it got";
     // It prints its argument without end, and does not care for orders.
-    assert_eq!(call_under("yes"), unknown(lost));
+    let none = "not started: its watchdog died before it could take the order";
+    assert_eq!(call_under("yes"), failed(none));
     assert!(!bench.path("started").exists());
+}
+
+/// As a terminal's Ctrl-C kills one that has no process group of its own yet.
+fn a_watchdog_that_dies_before_it_is_ready_is_replaced() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let bench = Bench::new();
+    let watchdog = bench.path("watchdog.sh");
+    let (died, real) = (bench.path("died"), std::env::current_exe().unwrap());
+    let script = format!(
+        "#!/bin/sh\n[ -e '{0}' ] || {{ touch '{0}'; kill -INT $$; }}\nexec '{1}' \"$@\"\n",
+        died.display(),
+        real.display()
+    );
+    std::fs::write(&watchdog, script).unwrap();
+    let executable = std::fs::Permissions::from_mode(0o755);
+    std::fs::set_permissions(&watchdog, executable).unwrap();
+    let spec = crate::bench::spec(holdpoint_core::Runner::Command {
+        command: crate::bench::shell("echo once >>acts; echo done"),
+        cwd: bench.cwd(),
+        lookup: None,
+        compensate: None,
+    });
+    let registry = holdpoint_tools::Registry::new();
+    let watchdog = Watchdog::at(watchdog);
+    let tool = holdpoint_tools::instantiate(&spec, &registry, &watchdog).unwrap();
+    let outcome = block_on(tool.call(call(&params("{}"), PLENTY)));
+    let content = "done".to_owned();
+    assert_eq!(outcome, holdpoint_core::Outcome::Done { content });
+    assert!(died.exists());
+    let acts = std::fs::read_to_string(bench.path("acts")).unwrap();
+    assert_eq!(acts, "once\n");
 }
 
 /// It is in the middle of a step.
