@@ -66,7 +66,7 @@ fn connect(file: &Path) -> anyhow::Result<Connection> {
     conn.set_prepared_statement_cache_capacity(64);
     conn.pragma_update(None, "journal_mode", "WAL")?;
     conn.pragma_update(None, "synchronous", "FULL")?;
-    conn.pragma_update(None, "cache_size", -8_192)?;
+    conn.pragma_update(None, "cache_size", -16_384)?;
     conn.pragma_update(None, "wal_autocheckpoint", 2_048)?;
     Ok(conn)
 }

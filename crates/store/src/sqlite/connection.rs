@@ -41,7 +41,7 @@ pub(super) fn writer(path: &Path) -> rusqlite::Result<Connection> {
     write_ahead(&conn)?;
     // DURABILITY: in WAL mode, anything less loses acknowledged commits when the power fails.
     conn.pragma_update(None, "synchronous", "FULL")?;
-    conn.pragma_update(None, "cache_size", -8_192)?;
+    conn.pragma_update(None, "cache_size", -16_384)?;
     // A page that is written again and again goes to its place once in 16 MiB of log, not once in four.
     conn.pragma_update(None, "wal_autocheckpoint", 2_048)?;
     Ok(conn)
