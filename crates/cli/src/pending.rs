@@ -213,15 +213,13 @@ fn example(request: &ActionRequest, kind: DecisionKind) -> String {
 }
 
 /// An answer of the form that a question takes.
-pub(crate) fn answer_example(kind: InterruptKind, prompt: &Prompt) -> String {
-    let value = match kind {
-        InterruptKind::Approval | InterruptKind::Review => r#"{"approved":true,…}"#,
-        InterruptKind::Input | InterruptKind::Breakpoint | InterruptKind::Error
-            if !prompt.options.is_empty() =>
-        {
-            r#"{"option_id":"…"}"#
-        }
-        InterruptKind::Input | InterruptKind::Breakpoint | InterruptKind::Error => "…",
+fn answer_example(kind: InterruptKind, prompt: &Prompt) -> String {
+    let value = if kind.wants_yes_or_no() {
+        r#"{"approved":true,…}"#
+    } else if prompt.options.is_empty() {
+        "…"
+    } else {
+        r#"{"option_id":"…"}"#
     };
     format!(r#"{{"type":"answer","value":{value}}}"#)
 }

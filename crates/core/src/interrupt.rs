@@ -24,6 +24,17 @@ pub enum InterruptKind {
     Error,
 }
 
+impl InterruptKind {
+    /// Whether yes and no are its answers, one of which must be said.
+    #[must_use]
+    pub const fn wants_yes_or_no(self) -> bool {
+        match self {
+            Self::Approval | Self::Review => true,
+            Self::Input | Self::Breakpoint | Self::Error => false,
+        }
+    }
+}
+
 /// Why a run waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

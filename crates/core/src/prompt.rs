@@ -64,7 +64,7 @@ impl Prompt {
     pub(crate) fn allowed(&self, kind: InterruptKind) -> Allowed {
         let mut kinds = vec![DecisionKind::Answer];
         // Where yes and no are answers, they can be said so.
-        if matches!(kind, InterruptKind::Approval | InterruptKind::Review) {
+        if kind.wants_yes_or_no() {
             kinds.extend([DecisionKind::Approve, DecisionKind::Reject]);
         }
         // INVARIANT: the list is neither empty nor repetitive.
@@ -75,10 +75,9 @@ impl Prompt {
     #[must_use]
     pub fn misfit(&self, kind: InterruptKind, value: &Value) -> Option<String> {
         let approved = value.get("approved");
-        let must_say = matches!(kind, InterruptKind::Approval | InterruptKind::Review);
         match approved {
             Some(Value::Bool(_)) => {}
-            None if !must_say => {}
+            None if !kind.wants_yes_or_no() => {}
             Some(_) | None => {
                 return Some(r#"`approved` must be `true` or `false`, as in `{"approved": false, "reason": "…"}`"#.to_owned());
             }

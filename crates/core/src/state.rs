@@ -331,7 +331,8 @@ impl State {
         }
     }
 
-    /// What a question is about, in one word: the tool (of a step `TOOL.STEP`), `model`, or `question` where a program outside asks.
+    /// What a question is about, in one word: the tool (of a step `TOOL.STEP`), `model`, or `question` where a program
+    /// outside asks.
     #[must_use]
     pub fn asked_name(&self, ask: &Ask) -> String {
         let named = |action: &ActionId| self.actions.get(action).map(Action::shown_name);

@@ -226,6 +226,28 @@ fn what_nobody_answers_in_time_is_closed_by_whoever_looks() {
 }
 
 #[test]
+fn a_time_that_is_over_says_what_it_means() {
+    let world = World::new();
+    let rules = "  - when: {turn: 1}\n    call: [{tool: act, args: {n: 1}}]\n  - say: done\n";
+    let gate =
+        |then| format!("{{allowed_decisions: [approve], timeout: 50ms, on_timeout: {then}}}");
+    let kept = world.agent("kept", &gate("keep"), rules);
+    let stopped = world.hold(&run(&kept)).ends(3).stdout;
+    assert!(stopped.contains("and open after it as well"), "{stopped}");
+    sleep(Duration::from_millis(100));
+    world.json(0, &["resume", "kept/t", "--approve"]);
+
+    let late = world.agent("late", &gate("reject"), rules);
+    world.hold(&run(&late)).ends(3);
+    sleep(Duration::from_millis(100));
+    let refused = world
+        .hold(&["resume", "late/t", "--approve"])
+        .ends(4)
+        .stderr;
+    assert!(refused.contains("`holdpoint recover` goes on"), "{refused}");
+}
+
+#[test]
 fn a_paused_run_says_how_it_goes_on() {
     let world = World::new();
     let rules = "  - when: {turn: 1}\n    call: [{tool: act, args: {n: 1}}]\n  - say: done\n";

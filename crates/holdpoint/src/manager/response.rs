@@ -106,7 +106,7 @@ impl Response {
         kind: InterruptKind,
         prompt: &Prompt,
     ) -> Result<Value, ManagerError> {
-        let approved = match (self.approved, must_say(kind)) {
+        let approved = match (self.approved, kind.wants_yes_or_no()) {
             (Some(approved), _) => approved,
             (None, false) => true,
             (None, true) => {
@@ -174,18 +174,10 @@ impl Response {
             input: input.filter(|input| !input.is_null()).cloned(),
             comment: text("comment").unwrap_or_default(),
             // Silence is no approval where one is asked for.
-            approved: Some(approved.unwrap_or(!must_say(kind))),
+            approved: Some(approved.unwrap_or(!kind.wants_yes_or_no())),
             timestamp: None,
             user_id: None,
             metadata: metadata.cloned().unwrap_or_default(),
         }
-    }
-}
-
-/// Whether a response to this kind must say whether it is approved.
-const fn must_say(kind: InterruptKind) -> bool {
-    match kind {
-        InterruptKind::Approval | InterruptKind::Review => true,
-        InterruptKind::Input | InterruptKind::Breakpoint | InterruptKind::Error => false,
     }
 }
