@@ -4,6 +4,8 @@ use std::{path::Path, thread, time::Duration};
 
 use rusqlite::{Connection, ErrorCode, OpenFlags, config::DbConfig};
 
+use super::keeper;
+
 /// How often, and how long each time, a writer waits for another process before it gives up: 10 s in all.
 ///
 /// SQLite's own waiting sleeps for up to 100 ms at a time, in which a busy neighbour commits a hundred times.
@@ -42,8 +44,17 @@ pub(super) fn writer(path: &Path) -> rusqlite::Result<Connection> {
     // DURABILITY: in WAL mode, anything less loses acknowledged commits when the power fails.
     conn.pragma_update(None, "synchronous", "FULL")?;
     conn.pragma_update(None, "cache_size", -16_384)?;
-    // A page that is written again and again goes to its place once in 16 MiB of log, not once in four.
-    conn.pragma_update(None, "wal_autocheckpoint", 2_048)?;
+    conn.pragma_update(None, "wal_autocheckpoint", keeper::HELP)?;
+    Ok(conn)
+}
+
+/// The connection that moves the log to its place. It waits for nobody: whoever else does so does its work.
+pub(super) fn keeper(path: &Path) -> rusqlite::Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let conn = Connection::open_with_flags(path, flags)?;
+    // DURABILITY: the log is forgotten once its pages are in their place, so they must be there for sure.
+    conn.pragma_update(None, "synchronous", "FULL")?;
+    conn.pragma_update(None, "cache_size", -64)?;
     Ok(conn)
 }
 

@@ -5,6 +5,7 @@
 
 mod append;
 mod connection;
+mod keeper;
 mod lease;
 mod opening;
 mod owners;

@@ -11,6 +11,7 @@ use tokio::sync::watch;
 
 use super::{
     connection::{self, Sight},
+    keeper::Keeper,
     owners::Owners,
     reader::Readers,
     schema::{self, FORMAT, Found},
@@ -64,7 +65,11 @@ pub(super) fn open(
     let place = Place::new(path).map_err(failed)?;
     let writer = match conn {
         Ok(conn) => {
-            Ok(Writer::start(conn, place.clone(), Arc::clone(&owners), changes).map_err(failed)?)
+            let keeper =
+                connection::keeper(path).map_err(|error| unusable(explain(path, &error)))?;
+            let keeper = Keeper::start(keeper).map_err(failed)?;
+            let owners = Arc::clone(&owners);
+            Ok(Writer::start(conn, keeper, place.clone(), owners, changes).map_err(failed)?)
         }
         Err(reason) => Err(reason),
     };

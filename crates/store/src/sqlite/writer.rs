@@ -16,7 +16,7 @@ use std::{
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 use tokio::sync::{oneshot, watch};
 
-use super::{owners::Owners, trouble::Place};
+use super::{keeper::Keeper, owners::Owners, trouble::Place};
 use crate::{Unavailable, failpoint};
 
 /// How many writes share a transaction at most.
@@ -105,12 +105,14 @@ impl Writer {
     /// Starts the thread.
     pub(super) fn start(
         conn: Connection,
+        keeper: Keeper,
         place: Place,
         owners: Arc<Owners>,
         changes: watch::Sender<u64>,
     ) -> std::io::Result<Self> {
         let (queue, jobs) = mpsc::channel();
         let mut scribe = Scribe {
+            keeper,
             conn,
             place,
             owners,
@@ -159,6 +161,8 @@ impl Drop for Writer {
 
 /// What runs on the thread.
 struct Scribe {
+    // Dropped first: the last connection to be closed, ours, tidies the database up.
+    keeper: Keeper,
     conn: Connection,
     place: Place,
     owners: Arc<Owners>,
@@ -215,6 +219,7 @@ impl Scribe {
         // DURABILITY: nobody is told of success before this has returned.
         tx.commit()?;
         failpoint::hit(after);
+        self.keeper.committed(&self.conn, batch.len());
         Ok(())
     }
 
@@ -260,6 +265,7 @@ mod tests {
         schema::migrate(&mut conn).unwrap();
         let owners = Owners::join(&path, Arc::new(SystemClock::default())).unwrap();
         Scribe {
+            keeper: Keeper::start(connection::keeper(&path).unwrap()).unwrap(),
             conn,
             place: Place::new(&path).unwrap(),
             owners: Arc::new(owners),
