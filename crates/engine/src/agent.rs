@@ -336,7 +336,7 @@ impl Agents {
                 space: Space::Definition,
                 key: name.clone(),
                 expect,
-                then: CellThen::Set(value),
+                then: CellThen::Set { value, until: None },
             };
             match store.set_cell(tenant, change).await {
                 Ok(_) => return Ok(agent),

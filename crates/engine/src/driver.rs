@@ -14,7 +14,7 @@ mod weak;
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use holdpoint_core::{Batch, Command, Context, Principal, Refusal, Seed, Timestamp, next};
-use holdpoint_store::{AppendError, Epoch, Fence, LeaseAfter};
+use holdpoint_store::{AppendError, Epoch, Fence, LeaseAfter, Space};
 use tokio::{
     sync::watch,
     task::{AbortHandle, Id, JoinSet},
@@ -266,7 +266,10 @@ impl Driver {
                     return Ok(Round::Committed);
                 }
                 Err(Refused::Append(AppendError::Conflict { .. })) => self.look_again().await?,
-                Err(Refused::Append(AppendError::CellConflict { .. })) => {
+                Err(Refused::Append(AppendError::CellConflict {
+                    space: Space::Definition,
+                    ..
+                })) => {
                     let agent = self.thread.state.agent.clone();
                     self.engine.current(&self.thread.key, &agent).await?;
                 }

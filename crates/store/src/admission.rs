@@ -220,24 +220,31 @@ pub(crate) fn release(
     })
 }
 
-/// A cell as admission sees it. A removed cell keeps its version and has no value, so that a version that was once read
-/// never comes back with another value. The default is a cell that never was.
+/// A cell as admission sees it. One that was removed or has ended keeps its version and is absent, so that a version that
+/// was once read never comes back with another value. The default is a cell that never was.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Slot {
+    /// Its own; where nothing is left of it, the highest of those of which nothing is left.
     pub(crate) version: u64,
-    pub(crate) has_value: bool,
+    pub(crate) is_there: bool,
+}
+
+/// Whether a cell that ends then, if ever, has not ended yet.
+pub(crate) fn lasts(until: Option<Timestamp>, now: Timestamp) -> bool {
+    until.is_none_or(|until| until > now)
 }
 
 /// The version that a cell has then, or why it may not change.
 pub(crate) fn admit_cell(change: &CellChange, slot: Slot) -> Result<u64, AppendError> {
-    let visible = if slot.has_value { slot.version } else { 0 };
+    let visible = if slot.is_there { slot.version } else { 0 };
     if change.expect == visible {
         Ok(match change.then {
-            CellThen::Set(_) | CellThen::Remove => slot.version + 1,
+            CellThen::Set { .. } | CellThen::Remove => slot.version + 1,
             CellThen::Keep => visible,
         })
     } else {
         Err(AppendError::CellConflict {
+            space: change.space,
             key: change.key.clone(),
         })
     }

@@ -15,6 +15,7 @@
 //! ```
 
 mod admission;
+mod cell;
 mod clock;
 #[cfg(any(test, feature = "conformance"))]
 pub mod conformance;
@@ -25,6 +26,7 @@ mod options;
 mod sqlite;
 mod store;
 
+pub use cell::{Cell, CellChange, CellThen, Space};
 pub use clock::{Clock, ManualClock, SystemClock};
 pub use memory::MemoryStore;
 pub use open::{OpenError, open};

@@ -1,5 +1,7 @@
 //! Threads in the memory of one process, for tests and for runs that need not outlive it.
 
+mod cells;
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     ops::Bound,
@@ -12,10 +14,11 @@ use holdpoint_core::{
 };
 use tokio::sync::watch;
 
+use self::cells::Cells;
 use crate::{
-    Append, AppendError, Appended, Cell, CellChange, CellThen, Epoch, Head, Holder, LeaseError,
-    Options, Scan, Space, Store, ThreadKey, Unavailable,
-    admission::{self, Census, Slot, Standing, Tenure},
+    Append, AppendError, Appended, Cell, CellChange, Epoch, Head, Holder, LeaseError, Options,
+    Scan, Space, Store, ThreadKey, Unavailable,
+    admission::{self, Census, Standing, Tenure},
 };
 
 /// A store in memory. It is not durable.
@@ -41,17 +44,10 @@ struct State {
     threads: BTreeMap<ThreadKey, Thread>,
     rows: BTreeSet<(Index, Arc<str>, String, i64, ThreadId)>,
     blobs: BTreeMap<(Arc<str>, Digest), Payload>,
-    cells: BTreeMap<(Arc<str>, Space, String), Written>,
+    cells: Cells,
     /// How each handle is told of the changes made by the others.
     handles: BTreeMap<OwnerId, watch::Sender<u64>>,
     crashed: BTreeSet<OwnerId>,
-}
-
-/// A cell, or what is left of one that was removed.
-#[derive(Debug)]
-struct Written {
-    version: u64,
-    value: Option<Vec<u8>>,
 }
 
 #[derive(Debug)]
@@ -170,28 +166,6 @@ impl Census for Handle<'_> {
 }
 
 impl State {
-    fn admit_cell(&self, tenant: &Arc<str>, change: &CellChange) -> Result<u64, AppendError> {
-        let key = (Arc::clone(tenant), change.space, change.key.clone());
-        let slot = self
-            .cells
-            .get(&key)
-            .map_or_else(Slot::default, |cell| Slot {
-                version: cell.version,
-                has_value: cell.value.is_some(),
-            });
-        admission::admit_cell(change, slot)
-    }
-
-    fn write_cell(&mut self, tenant: &Arc<str>, change: CellChange, version: u64) {
-        let key = (Arc::clone(tenant), change.space, change.key);
-        let value = match change.then {
-            CellThen::Set(value) => Some(value),
-            CellThen::Remove => None,
-            CellThen::Keep => return,
-        };
-        self.cells.insert(key, Written { version, value });
-    }
-
     fn write_index(&mut self, tenant: &Arc<str>, change: IndexChange) {
         let entry = |row: IndexRow| (row.index, Arc::clone(tenant), row.key, row.sort, row.thread);
         match change {
@@ -273,7 +247,7 @@ impl Store for MemoryStore {
         let cells = append
             .cells
             .iter()
-            .map(|change| state.admit_cell(&tenant, change))
+            .map(|change| state.cells.admit(&tenant, change, self.now()))
             .collect::<Result<Vec<_>, _>>()?;
 
         let appended = Appended {
@@ -281,7 +255,7 @@ impl Store for MemoryStore {
             epoch: after.epoch,
         };
         for (change, version) in append.cells.into_iter().zip(cells) {
-            state.write_cell(&tenant, change, version);
+            state.cells.write(&tenant, change, version);
         }
         for change in append.index {
             state.write_index(&tenant, change);
@@ -403,23 +377,31 @@ impl Store for MemoryStore {
         space: Space,
         key: &str,
     ) -> Result<Option<Cell>, Unavailable> {
+        Ok(self.state().cells.one(tenant, space, key, self.now()))
+    }
+
+    async fn cells(
+        &self,
+        tenant: &str,
+        space: Space,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<Vec<(String, Cell)>, Unavailable> {
         let state = self.state();
-        let cell = state.cells.get(&(Arc::from(tenant), space, key.to_owned()));
-        Ok(cell.and_then(|cell| {
-            cell.value.clone().map(|value| Cell {
-                version: cell.version,
-                value,
-            })
-        }))
+        Ok(state.cells.some(tenant, space, after, limit, self.now()))
     }
 
     async fn set_cell(&self, tenant: &str, change: CellChange) -> Result<u64, AppendError> {
         let tenant = Arc::from(tenant);
         let mut state = self.state();
-        let version = state.admit_cell(&tenant, &change)?;
-        state.write_cell(&tenant, change, version);
+        let version = state.cells.admit(&tenant, &change, self.now())?;
+        state.cells.write(&tenant, change, version);
         state.changed_by(self.owner);
         Ok(version)
+    }
+
+    async fn sweep(&self, limit: usize) -> Result<usize, Unavailable> {
+        Ok(self.state().cells.sweep(limit, self.now()))
     }
 
     fn foreign_changes(&self) -> watch::Receiver<u64> {

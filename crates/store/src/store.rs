@@ -16,6 +16,8 @@ use holdpoint_core::{
 };
 use tokio::sync::watch;
 
+use crate::{Cell, CellChange, Space};
+
 /// How often the lease of a thread has been taken. The lease with the highest epoch is the one in force.
 pub type Epoch = u64;
 
@@ -91,69 +93,6 @@ pub enum LeaseAfter {
     Release,
 }
 
-/// A change to the compare-and-set table.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CellChange {
-    /// What kind of thing the cell holds.
-    pub space: Space,
-    /// Its name within tenant and space.
-    pub key: String,
-    /// The version it must have; 0 = it must not exist.
-    pub expect: u64,
-    /// What becomes of it.
-    pub then: CellThen,
-}
-
-/// What becomes of a cell that has the expected version.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum CellThen {
-    /// It gets this value.
-    Set(Vec<u8>),
-    /// It is removed.
-    Remove,
-    /// It stays as it is: the append only depends on it.
-    Keep,
-}
-
-/// What the cells of the compare-and-set table are for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[non_exhaustive]
-pub enum Space {
-    /// The current definition's digest of an agent.
-    Definition,
-    /// Grants.
-    Grant,
-    /// API and signing keys.
-    Key,
-    /// Tokens that were used.
-    Token,
-    /// How far an outbox was delivered.
-    Outbox,
-}
-
-impl Space {
-    /// The number a store keeps.
-    #[must_use]
-    pub const fn number(self) -> u8 {
-        match self {
-            Self::Definition => 1,
-            Self::Grant => 2,
-            Self::Key => 3,
-            Self::Token => 4,
-            Self::Outbox => 5,
-        }
-    }
-}
-
-/// A cell's value, with the version that a change must name.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Cell {
-    /// How often it was written.
-    pub version: u64,
-    /// What it holds.
-    pub value: Vec<u8>,
-}
-
 /// One atomic commit to one thread.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Append {
@@ -204,6 +143,8 @@ pub enum AppendError {
     /// A cell did not have the version that was expected.
     #[error("cell `{key}` has another version")]
     CellConflict {
+        /// What the cell is for.
+        space: Space,
         /// The cell's key.
         key: String,
     },
@@ -359,7 +300,7 @@ pub trait Store: Send + Sync + std::fmt::Debug {
     /// The bytes with this digest.
     async fn blob(&self, tenant: &str, digest: Digest) -> Result<Option<Payload>, Unavailable>;
 
-    /// A cell's value.
+    /// A cell's value. One that was removed, or whose time has passed, is absent.
     async fn cell(
         &self,
         tenant: &str,
@@ -367,8 +308,22 @@ pub trait Store: Send + Sync + std::fmt::Debug {
         key: &str,
     ) -> Result<Option<Cell>, Unavailable>;
 
+    /// The cells of a space in the order of their keys, from the first one after `after` on, at most `limit`. Those that
+    /// are absent are left out and do not count.
+    async fn cells(
+        &self,
+        tenant: &str,
+        space: Space,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<Vec<(String, Cell)>, Unavailable>;
+
     /// Changes a cell if it has the expected version. Returns the new version.
     async fn set_cell(&self, tenant: &str, change: CellChange) -> Result<u64, AppendError>;
+
+    /// Clears away what is left of cells whose time has passed, in all tenants, the oldest first, at most `limit`. Returns
+    /// how many there were. Nobody can tell but by the room they took: they were absent before.
+    async fn sweep(&self, limit: usize) -> Result<usize, Unavailable>;
 
     /// Counts commits made by *other* processes, as far as they were noticed: a hint to look again, never a promise.
     fn foreign_changes(&self) -> watch::Receiver<u64>;

@@ -397,7 +397,10 @@ impl InterruptManager {
             space: Space::Outbox,
             key,
             expect: 0,
-            then: CellThen::Set(Vec::new()),
+            then: CellThen::Set {
+                value: Vec::new(),
+                until: None,
+            },
         };
         match store.set_cell(tenant, note).await {
             // Another process told it at the same time.

@@ -185,8 +185,22 @@ impl Store for Fragile {
         self.inner.cell(tenant, space, key).await
     }
 
+    async fn cells(
+        &self,
+        tenant: &str,
+        space: Space,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<Vec<(String, Cell)>, Unavailable> {
+        self.inner.cells(tenant, space, after, limit).await
+    }
+
     async fn set_cell(&self, tenant: &str, change: CellChange) -> Result<u64, AppendError> {
         self.inner.set_cell(tenant, change).await
+    }
+
+    async fn sweep(&self, limit: usize) -> Result<usize, Unavailable> {
+        self.inner.sweep(limit).await
     }
 
     fn foreign_changes(&self) -> watch::Receiver<u64> {

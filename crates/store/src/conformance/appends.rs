@@ -182,7 +182,7 @@ pub async fn a_stale_version_is_refused_and_nothing_changes(World { here, there,
             space: Space::Grant,
             key: "g".into(),
             expect: 0,
-            then: CellThen::Set(vec![1]),
+            then: set(1),
         }],
         ..append(&key, 2)
     };
@@ -438,6 +438,13 @@ pub async fn one_thread_id_in_two_tenants_is_two_threads(World { here, .. }: Wor
     );
 }
 
+fn set(byte: u8) -> CellThen {
+    CellThen::Set {
+        value: vec![byte],
+        until: None,
+    }
+}
+
 /// An append and its cells are one commit: if one cell is not as expected, none changes and nothing is appended.
 pub async fn a_changed_cell_refuses_the_append_and_nothing_changes(World { here, .. }: World) {
     let key = key("s");
@@ -445,7 +452,7 @@ pub async fn a_changed_cell_refuses_the_append_and_nothing_changes(World { here,
         space: Space::Grant,
         key: name.to_owned(),
         expect,
-        then: CellThen::Set(vec![9]),
+        then: set(9),
     };
     assert_eq!(here.set_cell("acme", change("taken", 0)).await, Ok(1));
     let refused = Append {
@@ -456,6 +463,7 @@ pub async fn a_changed_cell_refuses_the_append_and_nothing_changes(World { here,
     assert_eq!(
         here.append(refused).await,
         Err(AppendError::CellConflict {
+            space: Space::Grant,
             key: "taken".to_owned()
         })
     );
@@ -472,7 +480,6 @@ pub async fn an_append_may_depend_on_a_cell(World { here, there, .. }: World) {
         expect,
         then,
     };
-    let set = |byte| CellThen::Set(vec![byte]);
     assert_eq!(here.set_cell("acme", change(0, set(1))).await, Ok(1));
     let depends_on = |version| Append {
         cells: vec![change(version, CellThen::Keep)],
@@ -480,6 +487,7 @@ pub async fn an_append_may_depend_on_a_cell(World { here, there, .. }: World) {
     };
     assert_eq!(here.set_cell("acme", change(1, set(2))).await, Ok(2));
     let conflict = AppendError::CellConflict {
+        space: Space::Definition,
         key: "agent".to_owned(),
     };
     assert_eq!(there.append(depends_on(1)).await, Err(conflict));
@@ -488,6 +496,7 @@ pub async fn an_append_may_depend_on_a_cell(World { here, there, .. }: World) {
     let unchanged = Some(Cell {
         version: 2,
         value: vec![2],
+        until: None,
     });
     assert_eq!(
         here.cell("acme", Space::Definition, "agent").await,
@@ -502,7 +511,7 @@ pub async fn an_append_changes_its_cells(World { here, there, .. }: World) {
         space: Space::Grant,
         key: name.to_owned(),
         expect,
-        then: value.map_or(CellThen::Remove, |byte| CellThen::Set(vec![byte])),
+        then: value.map_or(CellThen::Remove, set),
     };
     assert_eq!(
         here.set_cell("acme", change("old", 0, Some(1))).await,
@@ -536,6 +545,7 @@ pub async fn an_append_changes_its_cells(World { here, there, .. }: World) {
             Some(Cell {
                 version: 1,
                 value: vec![2],
+                until: None,
             }),
         ),
         (
@@ -543,6 +553,7 @@ pub async fn an_append_changes_its_cells(World { here, there, .. }: World) {
             Some(Cell {
                 version: 2,
                 value: vec![3],
+                until: None,
             }),
         ),
         ("gone", None),

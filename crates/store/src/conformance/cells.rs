@@ -28,8 +28,9 @@ fn change(key: &str, expect: u64, value: Option<&str>) -> CellChange {
         space: Space::Definition,
         key: key.to_owned(),
         expect,
-        then: value.map_or(CellThen::Remove, |text| {
-            CellThen::Set(text.as_bytes().to_vec())
+        then: value.map_or(CellThen::Remove, |text| CellThen::Set {
+            value: text.as_bytes().to_vec(),
+            until: None,
         }),
     }
 }
@@ -38,11 +39,13 @@ fn cell(version: u64, value: &str) -> Option<Cell> {
     Some(Cell {
         version,
         value: value.as_bytes().to_vec(),
+        until: None,
     })
 }
 
 fn conflict<T>(key: &str) -> Result<T, AppendError> {
     Err(AppendError::CellConflict {
+        space: Space::Definition,
         key: key.to_owned(),
     })
 }

@@ -21,6 +21,7 @@
 
 mod appends;
 mod cells;
+mod endings;
 mod indexes;
 mod leases;
 mod notice;

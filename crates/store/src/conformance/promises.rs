@@ -81,6 +81,16 @@ promises! { $
         cells_of_other_tenants_spaces_and_keys_are_apart,
         of_concurrent_changes_to_a_cell_exactly_one_wins,
     ;
+    endings:
+        a_cell_is_there_until_it_ends_and_absent_from_that_moment_on,
+        an_ended_cell_is_created_anew_and_its_versions_do_not_come_back,
+        an_append_sees_an_ended_cell_as_absent,
+        a_sweep_clears_away_what_has_ended_and_nothing_else,
+        versions_of_a_swept_cell_do_not_come_back,
+        what_is_left_of_a_removed_cell_is_swept_when_it_would_have_ended,
+        cells_are_listed_in_the_order_of_their_keys,
+        of_concurrent_changes_to_an_ended_cell_exactly_one_wins,
+    ;
     notice:
         time_never_runs_backwards,
         each_handle_has_an_owner_of_its_own,

@@ -1,4 +1,4 @@
-//! Appends, blobs and cells: what the writer does for them.
+//! Appends and blobs: what the writer does for them.
 
 use std::sync::Arc;
 
@@ -6,12 +6,13 @@ use holdpoint_core::{Digest, IndexChange, Payload, Record};
 use rusqlite::{OptionalExtension, Transaction};
 
 use super::{
+    cells,
     row::{self, int, position},
     writer::{Desk, Verdict, Write},
 };
 use crate::{
-    Append, AppendError, Appended, CellChange, CellThen, ThreadKey, Unavailable,
-    admission::{self, Slot, Standing, Tenure},
+    Append, AppendError, Appended, ThreadKey, Unavailable,
+    admission::{self, Standing, Tenure},
 };
 
 /// A thread's row and how it stands.
@@ -41,7 +42,8 @@ impl Write for Append {
 
     const IS_APPEND: bool = true;
 
-    fn write(&self, Desk { tx, owners }: &Desk<'_>) -> Verdict<Appended, AppendError> {
+    fn write(&self, desk: &Desk<'_>) -> Verdict<Appended, AppendError> {
+        let Desk { tx, owners } = desk;
         let found = standing(tx, &self.key)?;
         let absent = Standing::default();
         let before = found.as_ref().map_or(&absent, |(_, standing)| standing);
@@ -50,10 +52,10 @@ impl Write for Append {
             Err(refusal) => return Ok(Err(refusal)),
         };
         let tenant = &*self.key.tenant;
-        let mut cells = Vec::with_capacity(self.cells.len());
+        let mut versions = Vec::with_capacity(self.cells.len());
         for change in &self.cells {
-            match admission::admit_cell(change, slot(tx, tenant, change)?) {
-                Ok(version) => cells.push(version),
+            match cells::admit(desk, tenant, change)? {
+                Ok(version) => versions.push(version),
                 Err(refusal) => return Ok(Err(refusal)),
             }
         }
@@ -62,8 +64,8 @@ impl Write for Append {
         let id = write_head(tx, self, found.as_ref().map(|(id, _)| *id), &after)?;
         write_records(tx, id, before.version, &self.records)?;
         write_index(tx, tenant, &self.index)?;
-        for (change, version) in self.cells.iter().zip(cells) {
-            write_cell(tx, tenant, change, version)?;
+        for (change, version) in self.cells.iter().zip(versions) {
+            cells::write(tx, tenant, change, version)?;
         }
         Ok(Ok(Appended {
             version: after.version,
@@ -166,65 +168,6 @@ fn write_index(
         statement.execute(columns)?;
     }
     Ok(())
-}
-
-fn slot(tx: &Transaction<'_>, tenant: &str, change: &CellChange) -> rusqlite::Result<Slot> {
-    let slot = tx
-        .prepare_cached("SELECT version, value IS NOT NULL FROM cells WHERE tenant = ?1 AND space = ?2 AND key = ?3")?
-        .query_row((tenant, change.space.number(), &change.key), |row| {
-            Ok(Slot { version: row::count(row, 0)?, has_value: row.get(1)? })
-        })
-        .optional()?;
-    Ok(slot.unwrap_or_default())
-}
-
-fn write_cell(
-    tx: &Transaction<'_>,
-    tenant: &str,
-    change: &CellChange,
-    version: u64,
-) -> rusqlite::Result<()> {
-    let value = match &change.then {
-        CellThen::Set(value) => Some(value),
-        CellThen::Remove => None,
-        CellThen::Keep => return Ok(()),
-    };
-    tx.prepare_cached(
-        "INSERT INTO cells (tenant, space, key, version, value) VALUES (?1, ?2, ?3, ?4, ?5)
-         ON CONFLICT DO UPDATE SET version = excluded.version, value = excluded.value",
-    )?
-    .execute((
-        tenant,
-        change.space.number(),
-        &change.key,
-        int(version),
-        value,
-    ))?;
-    Ok(())
-}
-
-/// A cell that changes by itself.
-pub(super) struct SetCell {
-    pub(super) tenant: Arc<str>,
-    pub(super) change: CellChange,
-}
-
-impl Write for SetCell {
-    type Done = u64;
-    type Error = AppendError;
-
-    const IS_APPEND: bool = false;
-
-    fn write(&self, Desk { tx, .. }: &Desk<'_>) -> Verdict<u64, AppendError> {
-        let slot = slot(tx, &self.tenant, &self.change)?;
-        match admission::admit_cell(&self.change, slot) {
-            Ok(version) => {
-                write_cell(tx, &self.tenant, &self.change, version)?;
-                Ok(Ok(version))
-            }
-            Err(refusal) => Ok(Err(refusal)),
-        }
-    }
 }
 
 /// Bytes to keep under their digest.

@@ -4,9 +4,11 @@
 //! connections of their own and never wait for it. Which processes are alive is told by files beside the database.
 
 mod append;
+mod cells;
 mod connection;
 mod keeper;
 mod lease;
+mod marks;
 mod opening;
 mod owners;
 mod query;

@@ -1,4 +1,4 @@
-//! Reading: heads, records, index rows, blobs and cells.
+//! Reading: heads, records, index rows and blobs.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use super::{
     owners::Owners,
     row::{self, LAST_SEQ, limit},
 };
-use crate::{Cell, Head, Scan, Space, ThreadKey, admission::Census};
+use crate::{Head, Scan, ThreadKey, admission::Census};
 
 pub(super) fn head(
     conn: &Connection,
@@ -144,19 +144,4 @@ pub(super) fn blob(
     conn.prepare_cached("SELECT codec, key_id, bytes FROM blobs WHERE tenant = ?1 AND digest = ?2")?
         .query_row((tenant, digest.as_bytes()), |row| row::payload(row, 0))
         .optional()
-}
-
-pub(super) fn cell(
-    conn: &Connection,
-    tenant: &str,
-    space: Space,
-    key: &str,
-) -> rusqlite::Result<Option<Cell>> {
-    conn.prepare_cached(
-        "SELECT version, value FROM cells WHERE tenant = ?1 AND space = ?2 AND key = ?3 AND value IS NOT NULL",
-    )?
-    .query_row((tenant, space.number(), key), |row| {
-        Ok(Cell { version: row::count(row, 0)?, value: row.get(1)? })
-    })
-    .optional()
 }

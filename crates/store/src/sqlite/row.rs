@@ -31,6 +31,11 @@ pub(super) fn count(row: &Row<'_>, column: usize) -> rusqlite::Result<u64> {
     u64::try_from(value).map_err(|_| Error::IntegralValueOutOfRange(column, value))
 }
 
+pub(super) fn time(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<Timestamp>> {
+    let micros: Option<i64> = row.get(column)?;
+    Ok(micros.map(Timestamp::from_micros))
+}
+
 /// A payload in the three columns from `column` on: codec, key id, bytes.
 pub(super) fn payload(row: &Row<'_>, column: usize) -> rusqlite::Result<Payload> {
     let number: u8 = row.get(column)?;

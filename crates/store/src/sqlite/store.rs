@@ -9,7 +9,8 @@ use holdpoint_core::{
 use tokio::sync::watch;
 
 use super::{
-    append::{PutBlob, SetCell},
+    append::PutBlob,
+    cells::{self, SetCell, Sweep},
     lease::{ChangeLease, LeaseMove},
     opening,
     owners::Owners,
@@ -194,15 +195,32 @@ impl Store for SqliteStore {
         space: Space,
         key: &str,
     ) -> Result<Option<Cell>, Unavailable> {
-        let (tenant, key) = (tenant.to_owned(), key.to_owned());
+        let (tenant, key, now) = (tenant.to_owned(), key.to_owned(), self.now());
         self.readers
-            .point(move |conn| query::cell(conn, &tenant, space, &key))
+            .point(move |conn| cells::one(conn, &tenant, space, &key, now))
+            .await
+    }
+
+    async fn cells(
+        &self,
+        tenant: &str,
+        space: Space,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<Vec<(String, Cell)>, Unavailable> {
+        let (tenant, after, now) = (tenant.to_owned(), after.map(str::to_owned), self.now());
+        self.readers
+            .query(move |conn| cells::some(conn, &tenant, space, after.as_deref(), limit, now))
             .await
     }
 
     async fn set_cell(&self, tenant: &str, change: CellChange) -> Result<u64, AppendError> {
         let tenant = Arc::from(tenant);
         self.write(SetCell { tenant, change }).await
+    }
+
+    async fn sweep(&self, limit: usize) -> Result<usize, Unavailable> {
+        self.write(Sweep { limit }).await
     }
 
     fn foreign_changes(&self) -> watch::Receiver<u64> {

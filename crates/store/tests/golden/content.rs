@@ -61,8 +61,9 @@ fn cell(key: &str, expect: u64, value: Option<&str>) -> CellChange {
         space: Space::Definition,
         key: key.to_owned(),
         expect,
-        then: value.map_or(CellThen::Remove, |text| {
-            CellThen::Set(text.as_bytes().to_vec())
+        then: value.map_or(CellThen::Remove, |text| CellThen::Set {
+            value: text.as_bytes().to_vec(),
+            until: None,
         }),
     }
 }
@@ -113,6 +114,15 @@ pub(crate) async fn write(store: &dyn Store) {
         .set_cell("acme", cell("removed", 1, None))
         .await
         .unwrap();
+    let lent = CellChange {
+        space: Space::Request,
+        then: CellThen::Set {
+            value: b"three".to_vec(),
+            until: Some(WRITTEN + LASTS),
+        },
+        ..cell("lent", 0, None)
+    };
+    store.set_cell("acme", lent).await.unwrap();
 }
 
 /// Reads all of it back. What is known of the lease's holder depends on where its file is.
@@ -161,6 +171,7 @@ pub(crate) async fn check(store: &dyn Store, holder: Holder) {
     let kept = Cell {
         version: 1,
         value: b"one".to_vec(),
+        until: None,
     };
     assert_eq!(
         store.cell("acme", Space::Definition, "kept").await,
@@ -169,5 +180,14 @@ pub(crate) async fn check(store: &dyn Store, holder: Holder) {
     assert_eq!(
         store.cell("acme", Space::Definition, "removed").await,
         Ok(None)
+    );
+    let lent = Cell {
+        version: 1,
+        value: b"three".to_vec(),
+        until: Some(WRITTEN + LASTS),
+    };
+    assert_eq!(
+        store.cells("acme", Space::Request, None, 10).await,
+        Ok(vec![("lent".to_owned(), lent)])
     );
 }

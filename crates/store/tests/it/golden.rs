@@ -2,7 +2,9 @@
 
 use std::{path::Path, sync::Arc};
 
-use holdpoint_store::{CellChange, Holder, ManualClock, Options, Space, SqliteStore, Store as _};
+use holdpoint_store::{
+    CellChange, CellThen, Holder, ManualClock, Options, Space, SqliteStore, Store as _,
+};
 use tempfile::TempDir;
 
 #[path = "../golden/content.rs"]
@@ -30,7 +32,10 @@ async fn a_database_of_format_1_is_read_whole() {
         space: Space::Definition,
         key: "removed".to_owned(),
         expect: 0,
-        then: holdpoint_store::CellThen::Set(vec![]),
+        then: CellThen::Set {
+            value: vec![],
+            until: None,
+        },
     };
     assert_eq!(store.set_cell("acme", change).await, Ok(3));
 }

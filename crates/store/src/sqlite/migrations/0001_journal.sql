@@ -44,12 +44,22 @@ CREATE TABLE blobs (
     PRIMARY KEY (tenant, digest)
 );
 
--- A cell without a value was removed; it stays for its version.
+-- A cell without a value was removed; it stays for its version. One with `until` is absent from then on, and swept away.
 CREATE TABLE cells (
     tenant  TEXT    NOT NULL,
     space   INTEGER NOT NULL,
     key     TEXT    NOT NULL,
     version INTEGER NOT NULL,
     value   BLOB,
+    until   INTEGER,
     PRIMARY KEY (tenant, space, key)
+) WITHOUT ROWID;
+
+CREATE INDEX cells_until ON cells (until) WHERE until IS NOT NULL;
+
+-- What is true of the file as a whole. `swept`: the highest version of a cell that was swept away. `backup`: this is a
+-- copy that nobody has adopted, made at that time.
+CREATE TABLE marks (
+    name  TEXT    PRIMARY KEY,
+    value INTEGER NOT NULL
 ) WITHOUT ROWID;
