@@ -5,7 +5,7 @@ use holdpoint_core::{
     Principal, Prompt, Refusal, Reply, RestatedCall, State, Subject, ThreadKind, Verdict, closing,
     decide, decode_records,
 };
-use holdpoint_store::{Scan, ThreadKey};
+use holdpoint_store::{Direction, Scan, ThreadKey};
 use serde_json::Value;
 
 use crate::{
@@ -260,6 +260,7 @@ impl Engine {
             index: Index::Closed,
             key: Some(interrupt.to_string()),
             up_to: None,
+            direction: Direction::Forward,
             after: None,
             limit: 1,
         };

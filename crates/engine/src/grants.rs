@@ -12,7 +12,7 @@ use holdpoint_core::{
     Command, Digest, Entry, Event, Grant, GrantId, GrantUse, Index, JudgedCall, Like, Principal,
     Refusal, Scope, ThreadId, ToolCall, Verdict, decode_records,
 };
-use holdpoint_store::{Scan, ThreadKey};
+use holdpoint_store::{Direction, Scan, ThreadKey};
 
 use crate::{
     Engine, Error,
@@ -179,6 +179,7 @@ impl Engine {
             index: Index::Grant,
             key: Some(agent.to_owned()),
             up_to: None,
+            direction: Direction::Forward,
             after: None,
             limit: 1_000,
         };
@@ -246,6 +247,7 @@ impl Engine {
             index: Index::Grant,
             key: None,
             up_to: None,
+            direction: Direction::Forward,
             after: None,
             limit: 10_000,
         };

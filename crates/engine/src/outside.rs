@@ -7,7 +7,7 @@ use holdpoint_core::{
     InterruptStatus, OnTimeout, Principal, Prompt, Refusal, Span, Subject, ThreadId, ThreadKind,
     Timestamp,
 };
-use holdpoint_store::{Scan, ThreadKey};
+use holdpoint_store::{Direction, Scan, ThreadKey};
 use holdpoint_tools::unanswerable;
 
 use crate::{Engine, Error, driver::Order};
@@ -161,6 +161,7 @@ impl Engine {
                 index,
                 key: Some(interrupt.to_string()),
                 up_to: None,
+                direction: Direction::Forward,
                 after: None,
                 limit: 1,
             };
@@ -193,6 +194,7 @@ impl Engine {
                 index: Index::Workflow,
                 key: workflow.map(str::to_owned),
                 up_to: None,
+                direction: Direction::Forward,
                 after,
                 limit: 500,
             };

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use holdpoint_core::{
     Entry, Index, IndexRow, InterruptId, Refusal, RunId, State, ThreadId, Transcript,
 };
-use holdpoint_store::{Scan, ThreadKey};
+use holdpoint_store::{Direction, Scan, ThreadKey};
 
 use crate::{
     Engine, Error, InterruptView, PendingPage, PendingView, RunView,
@@ -71,6 +71,7 @@ impl Engine {
             index: Index::Session,
             key: Some(session.to_owned()),
             up_to: None,
+            direction: Direction::Forward,
             after: None,
             limit: 100,
         };
@@ -97,6 +98,7 @@ impl Engine {
                 index: Index::Run,
                 key: None,
                 up_to: None,
+                direction: Direction::Forward,
                 after,
                 limit: 500,
             };
@@ -135,6 +137,7 @@ impl Engine {
             index: Index::Pending,
             key: None,
             up_to: None,
+            direction: Direction::Forward,
             after: after.map(last_row),
             limit,
         };

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use holdpoint_core::{Index, next};
-use holdpoint_store::{Head, LeaseError, Scan, ThreadKey};
+use holdpoint_store::{Direction, Head, LeaseError, Scan, ThreadKey};
 
 use crate::{
     Engine, Error,
@@ -136,6 +136,7 @@ impl Engine {
                 index,
                 key: None,
                 up_to,
+                direction: Direction::Forward,
                 after,
                 limit: 500,
             };

@@ -1,20 +1,20 @@
 //! Threads in the memory of one process, for tests and for runs that need not outlive it.
 
 mod cells;
+mod rows;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    ops::Bound,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use async_trait::async_trait;
 use holdpoint_core::{
-    Digest, Index, IndexChange, IndexRow, OwnerId, Payload, Record, Span, ThreadId, Timestamp,
+    Digest, Index, IndexRow, OwnerId, Payload, Record, Span, ThreadId, Timestamp,
 };
 use tokio::sync::watch;
 
-use self::cells::Cells;
+use self::{cells::Cells, rows::Rows};
 use crate::{
     Append, AppendError, Appended, Cell, CellChange, Epoch, Head, Holder, LeaseError, Options,
     Scan, Space, Store, ThreadKey, Unavailable,
@@ -42,7 +42,7 @@ pub struct MemoryStore {
 #[derive(Debug, Default)]
 struct State {
     threads: BTreeMap<ThreadKey, Thread>,
-    rows: BTreeSet<(Index, Arc<str>, String, i64, ThreadId)>,
+    rows: Rows,
     blobs: BTreeMap<(Arc<str>, Digest), Payload>,
     cells: Cells,
     /// How each handle is told of the changes made by the others.
@@ -166,14 +166,6 @@ impl Census for Handle<'_> {
 }
 
 impl State {
-    fn write_index(&mut self, tenant: &Arc<str>, change: IndexChange) {
-        let entry = |row: IndexRow| (row.index, Arc::clone(tenant), row.key, row.sort, row.thread);
-        match change {
-            IndexChange::Put(row) => self.rows.insert(entry(row)),
-            IndexChange::Remove(row) => self.rows.remove(&entry(row)),
-        };
-    }
-
     fn changed_by(&self, owner: OwnerId) {
         for (_, handle) in self.handles.iter().filter(|(other, _)| **other != owner) {
             handle.send_modify(|count| *count += 1);
@@ -258,7 +250,7 @@ impl Store for MemoryStore {
             state.cells.write(&tenant, change, version);
         }
         for change in append.index {
-            state.write_index(&tenant, change);
+            state.rows.write(&tenant, change);
         }
         let thread = state.threads.entry(append.key).or_insert_with(|| Thread {
             standing: Standing::default(),
@@ -295,57 +287,11 @@ impl Store for MemoryStore {
     }
 
     async fn scan(&self, tenant: &str, scan: Scan) -> Result<Vec<IndexRow>, Unavailable> {
-        let tenant = Arc::from(tenant);
-        let first = (
-            scan.index,
-            Arc::clone(&tenant),
-            scan.key.clone().unwrap_or_default(),
-            i64::MIN,
-            ThreadId::from_bytes([0; 16]),
-        );
-        let after = scan.after.map(|row| {
-            (
-                scan.index,
-                Arc::clone(&tenant),
-                row.key,
-                row.sort,
-                row.thread,
-            )
-        });
-        let from = match after {
-            Some(after) if after >= first => Bound::Excluded(after),
-            Some(_) | None => Bound::Included(first),
-        };
-        let state = self.state();
-        let rows = state
-            .rows
-            .range((from, Bound::Unbounded))
-            .take_while(|(index, owner, key, _, _)| {
-                *index == scan.index
-                    && *owner == tenant
-                    && scan.key.as_ref().is_none_or(|wanted| wanted == key)
-            })
-            .filter(|(_, _, _, sort, _)| scan.up_to.is_none_or(|up_to| *sort <= up_to))
-            .take(scan.limit)
-            .map(|(index, _, key, sort, thread)| IndexRow {
-                index: *index,
-                key: key.clone(),
-                sort: *sort,
-                thread: *thread,
-            });
-        Ok(rows.collect())
+        Ok(self.state().rows.scan(tenant, scan))
     }
 
     async fn tenants(&self, index: Index) -> Result<Vec<Arc<str>>, Unavailable> {
-        let state = self.state();
-        let mut tenants: Vec<Arc<str>> = state
-            .rows
-            .iter()
-            .filter(|(other, ..)| *other == index)
-            .map(|(_, tenant, ..)| Arc::clone(tenant))
-            .collect();
-        tenants.dedup();
-        Ok(tenants)
+        Ok(self.state().rows.tenants(index))
     }
 
     async fn put_blob(

@@ -226,10 +226,22 @@ pub struct Scan {
     pub key: Option<String>,
     /// Only rows whose `sort` is at most this. Cheap with a `key`; over all keys, every row is looked at.
     pub up_to: Option<i64>,
-    /// Only rows after this one in (key, sort, thread) order.
+    /// In which direction.
+    pub direction: Direction,
+    /// Only rows that come after this one in that direction. It need not exist.
     pub after: Option<IndexRow>,
     /// At most this many.
     pub limit: usize,
+}
+
+/// In which direction the rows of an index are listed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Direction {
+    /// In (key, sort, thread) order, the lowest first.
+    #[default]
+    Forward,
+    /// The other way round: where rows are sorted by time, the newest of a key first.
+    Backward,
 }
 
 /// A place where threads live.
@@ -283,7 +295,7 @@ pub trait Store: Send + Sync + std::fmt::Debug {
     /// Gives a lease back, if it is held under `epoch` and the thread is still at `version`.
     async fn release(&self, key: &ThreadKey, epoch: Epoch, version: u64) -> Result<(), LeaseError>;
 
-    /// Rows of an index within a tenant, in (key, sort, thread) order.
+    /// Rows of an index within a tenant, in (key, sort, thread) order or the reverse of it.
     async fn scan(&self, tenant: &str, scan: Scan) -> Result<Vec<IndexRow>, Unavailable>;
 
     /// The tenants that have rows in an index.

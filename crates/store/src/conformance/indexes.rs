@@ -5,7 +5,7 @@ use std::sync::Arc;
 use holdpoint_core::{Index, IndexChange, IndexRow};
 
 use super::world::{World, all, append, key, row};
-use crate::{Append, Appended, Scan, SharedStore, ThreadKey};
+use crate::{Append, Appended, Direction, Scan, SharedStore, ThreadKey};
 
 /// Makes a thread with these index changes.
 async fn put(store: &SharedStore, key: &ThreadKey, index: Vec<IndexChange>) {
@@ -171,6 +171,91 @@ pub async fn a_scan_goes_on_after_a_row_of_another_key(World { here, .. }: World
         here.scan("acme", after("b", None)).await,
         Ok(rows[6..].to_vec())
     );
+}
+
+/// Whatever is asked for, the one direction gives what the other gives, in reverse.
+pub async fn a_scan_backward_gives_the_rows_of_a_scan_forward_in_reverse(
+    World { here, there, .. }: World,
+) {
+    let rows = some_rows(&here).await;
+    for key in [None, Some(""), Some("apple"), Some("äpfel"), Some("app")] {
+        for up_to in [
+            None,
+            Some(i64::MIN),
+            Some(-2),
+            Some(3),
+            Some(5),
+            Some(i64::MAX),
+        ] {
+            let scan = |direction| Scan {
+                key: key.map(str::to_owned),
+                up_to,
+                direction,
+                ..all(Index::Workflow)
+            };
+            let expected: Vec<_> = rows
+                .iter()
+                .rev()
+                .filter(|row| key.is_none_or(|key| row.key == key))
+                .filter(|row| up_to.is_none_or(|up_to| row.sort <= up_to))
+                .cloned()
+                .collect();
+            for store in [&here, &there] {
+                let backward = store.scan("acme", scan(Direction::Backward)).await;
+                assert_eq!(backward, Ok(expected.clone()), "{key:?} up to {up_to:?}");
+                let forward = store.scan("acme", scan(Direction::Forward)).await;
+                let reversed = forward.map(|rows| rows.into_iter().rev().collect());
+                assert_eq!(reversed, Ok(expected.clone()), "{key:?} up to {up_to:?}");
+            }
+        }
+    }
+}
+
+/// Page after page, every row comes once, and the last one of a page may be above the point or of another key.
+pub async fn pages_of_a_scan_backward_meet_without_gap_or_overlap(World { here, .. }: World) {
+    let mut rows = some_rows(&here).await;
+    rows.reverse();
+    let backward = |key: Option<&str>, after: Option<IndexRow>, limit| Scan {
+        key: key.map(str::to_owned),
+        direction: Direction::Backward,
+        after,
+        limit,
+        ..all(Index::Workflow)
+    };
+    for (key, expected) in [(None, &rows[..]), (Some("apple"), &rows[1..5])] {
+        for limit in 1..=rows.len() {
+            let mut seen: Vec<IndexRow> = Vec::new();
+            loop {
+                let scan = backward(key, seen.last().cloned(), limit);
+                let page = here.scan("acme", scan).await.unwrap_or_default();
+                assert!(page.len() <= limit);
+                if page.is_empty() {
+                    break;
+                }
+                seen.extend(page);
+            }
+            assert_eq!(seen, expected, "{key:?} by {limit}");
+        }
+    }
+    let elsewhere = |name: &str| Some(super::world::row(Index::Workflow, name, 5, &key("a")));
+    for (key, after, expected) in [
+        (Some("apple"), "b", &rows[1..5]),
+        (Some("apple"), "aaa", &[]),
+        (None, "b", &rows[1..]),
+        (None, "", &rows[5..]),
+    ] {
+        let scan = backward(key, elsewhere(after), usize::MAX);
+        assert_eq!(
+            here.scan("acme", scan).await,
+            Ok(expected.to_vec()),
+            "{key:?} after {after}"
+        );
+    }
+    let low = Scan {
+        up_to: Some(5),
+        ..backward(Some("apple"), rows.get(1).cloned(), usize::MAX)
+    };
+    assert_eq!(here.scan("acme", low).await, Ok(rows[2..5].to_vec()));
 }
 
 /// Putting what is there changes nothing.

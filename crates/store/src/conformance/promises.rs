@@ -68,6 +68,8 @@ promises! { $
         a_scan_keeps_to_rows_up_to_a_point,
         pages_of_a_scan_meet_without_gap_or_overlap,
         a_scan_goes_on_after_a_row_of_another_key,
+        a_scan_backward_gives_the_rows_of_a_scan_forward_in_reverse,
+        pages_of_a_scan_backward_meet_without_gap_or_overlap,
         a_row_put_twice_is_there_once,
         a_removed_row_is_gone_and_an_absent_one_may_be_removed,
         changes_of_one_append_happen_in_their_order,

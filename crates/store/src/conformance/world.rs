@@ -7,7 +7,8 @@ use holdpoint_core::{
 };
 
 use crate::{
-    Append, Clock, Fence, Head, Lease, LeaseAfter, ManualClock, Scan, SharedStore, Store, ThreadKey,
+    Append, Clock, Direction, Fence, Head, Lease, LeaseAfter, ManualClock, Scan, SharedStore,
+    Store, ThreadKey,
 };
 
 /// Two handles on the same data, which was empty at first, and the clock they both go by.
@@ -120,6 +121,7 @@ pub(super) fn all(index: Index) -> Scan {
         index,
         key: None,
         up_to: None,
+        direction: Direction::Forward,
         after: None,
         limit: usize::MAX,
     }

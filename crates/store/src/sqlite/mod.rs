@@ -14,6 +14,7 @@ mod owners;
 mod query;
 mod reader;
 mod row;
+mod scan;
 mod schema;
 mod store;
 mod trouble;

@@ -1,15 +1,15 @@
-//! Reading: heads, records, index rows and blobs.
+//! Reading: heads, records and blobs.
 
 use std::sync::Arc;
 
-use holdpoint_core::{Digest, Index, IndexRow, Payload, Record, ThreadId};
-use rusqlite::{Connection, OptionalExtension, Row};
+use holdpoint_core::{Digest, Payload, Record, ThreadId};
+use rusqlite::{Connection, OptionalExtension};
 
 use super::{
     owners::Owners,
     row::{self, LAST_SEQ, limit},
 };
-use crate::{Head, Scan, ThreadKey, admission::Census};
+use crate::{Head, ThreadKey, admission::Census};
 
 pub(super) fn head(
     conn: &Connection,
@@ -72,67 +72,6 @@ pub(super) fn records(
         ),
         row::record,
     )?
-    .collect()
-}
-
-pub(super) fn rows(
-    conn: &Connection,
-    tenant: &str,
-    scan: &Scan,
-) -> rusqlite::Result<Vec<IndexRow>> {
-    let up_to = scan.up_to.unwrap_or(i64::MAX);
-    let after = scan.after.as_ref();
-    // Comes before every row there can be.
-    let (mut sort, mut thread) = (i64::MIN, [].as_slice());
-    if let Some(after) = after {
-        (sort, thread) = (after.sort, after.thread.as_bytes());
-    }
-    let read = |row: &Row<'_>| {
-        Ok(IndexRow {
-            index: scan.index,
-            key: row.get(0)?,
-            sort: row.get(1)?,
-            thread: ThreadId::from_bytes(row.get(2)?),
-        })
-    };
-    let (index, most) = (scan.index.number(), limit(scan.limit));
-    let Some(key) = &scan.key else {
-        let from = after.map_or("", |row| &row.key);
-        return conn
-            .prepare_cached(
-                "SELECT key, sort, thread FROM entries
-                 WHERE idx = ?1 AND tenant = ?2 AND (key, sort, thread) > (?3, ?4, ?5) AND sort <= ?6
-                 ORDER BY key, sort, thread LIMIT ?7",
-            )?
-            .query_map((index, tenant, from, sort, thread, up_to, most), read)?
-            .collect();
-    };
-    match after.map(|row| row.key.cmp(key)) {
-        Some(std::cmp::Ordering::Greater) => return Ok(Vec::new()),
-        Some(std::cmp::Ordering::Less) => (sort, thread) = (i64::MIN, [].as_slice()),
-        Some(std::cmp::Ordering::Equal) | None => {}
-    }
-    conn.prepare_cached(
-        "SELECT key, sort, thread FROM entries
-         WHERE idx = ?1 AND tenant = ?2 AND key = ?3 AND (sort, thread) > (?4, ?5) AND sort <= ?6
-         ORDER BY sort, thread LIMIT ?7",
-    )?
-    .query_map((index, tenant, key, sort, thread, up_to, most), read)?
-    .collect()
-}
-
-/// Jumps from tenant to tenant instead of walking every row.
-pub(super) fn tenants(conn: &Connection, index: Index) -> rusqlite::Result<Vec<Arc<str>>> {
-    conn.prepare_cached(
-        "WITH RECURSIVE found (tenant) AS (
-             SELECT min(tenant) FROM entries WHERE idx = ?1
-             UNION ALL
-             SELECT (SELECT min(tenant) FROM entries WHERE idx = ?1 AND tenant > found.tenant)
-             FROM found WHERE found.tenant IS NOT NULL
-         )
-         SELECT tenant FROM found WHERE tenant IS NOT NULL",
-    )?
-    .query_map([index.number()], |row| row.get(0))?
     .collect()
 }
 

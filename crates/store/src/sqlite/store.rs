@@ -17,6 +17,7 @@ use super::{
     query,
     reader::Readers,
     row::LAST_SEQ,
+    scan,
     writer::{Write, Writer},
 };
 use crate::{
@@ -154,16 +155,16 @@ impl Store for SqliteStore {
             .map(drop)
     }
 
-    async fn scan(&self, tenant: &str, scan: Scan) -> Result<Vec<IndexRow>, Unavailable> {
+    async fn scan(&self, tenant: &str, wanted: Scan) -> Result<Vec<IndexRow>, Unavailable> {
         let tenant = tenant.to_owned();
         self.readers
-            .query(move |conn| query::rows(conn, &tenant, &scan))
+            .query(move |conn| scan::rows(conn, &tenant, &wanted))
             .await
     }
 
     async fn tenants(&self, index: Index) -> Result<Vec<Arc<str>>, Unavailable> {
         self.readers
-            .query(move |conn| query::tenants(conn, index))
+            .query(move |conn| scan::tenants(conn, index))
             .await
     }
 

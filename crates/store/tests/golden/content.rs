@@ -6,8 +6,8 @@ use holdpoint_core::{
     Codec, Digest, Index, IndexChange, IndexRow, Payload, Record, Span, ThreadId, Timestamp,
 };
 use holdpoint_store::{
-    Append, Cell, CellChange, CellThen, Fence, Head, Holder, Lease, LeaseAfter, Scan, Space, Store,
-    ThreadKey,
+    Append, Cell, CellChange, CellThen, Direction, Fence, Head, Holder, Lease, LeaseAfter, Scan,
+    Space, Store, ThreadKey,
 };
 
 /// When everything in it happened.
@@ -150,6 +150,7 @@ pub(crate) async fn check(store: &dyn Store, holder: Holder) {
         index,
         key: None,
         up_to: None,
+        direction: Direction::Forward,
         after: None,
         limit: 10,
     };
