@@ -207,6 +207,12 @@ impl Store for MemoryStore {
             .collect())
     }
 
+    async fn versions(&self, keys: &[ThreadKey]) -> Result<Vec<u64>, Unavailable> {
+        let state = self.state();
+        let version = |key: &ThreadKey| state.threads.get(key).map(|it| it.standing.version);
+        Ok(keys.iter().map(|key| version(key).unwrap_or(0)).collect())
+    }
+
     async fn read(
         &self,
         key: &ThreadKey,

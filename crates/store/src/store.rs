@@ -274,6 +274,10 @@ pub trait Store: Send + Sync + std::fmt::Debug {
         threads: &[ThreadId],
     ) -> Result<Vec<Option<Head>>, Unavailable>;
 
+    /// The versions of several threads, of any tenants, in the order they are asked for; 0 = there is no such thread. It
+    /// reads nothing else of them, so that thousands can be asked for again and again.
+    async fn versions(&self, keys: &[ThreadKey]) -> Result<Vec<u64>, Unavailable>;
+
     /// A thread's records after `after`, in sequence, at most `limit`.
     async fn read(
         &self,

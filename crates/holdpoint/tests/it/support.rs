@@ -127,6 +127,10 @@ impl Store for Fragile {
         self.inner.load_all(tenant, threads).await
     }
 
+    async fn versions(&self, keys: &[ThreadKey]) -> Result<Vec<u64>, Unavailable> {
+        self.inner.versions(keys).await
+    }
+
     async fn read(
         &self,
         key: &ThreadKey,

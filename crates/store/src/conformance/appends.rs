@@ -82,6 +82,32 @@ pub async fn heads_of_several_threads_come_in_the_order_asked_for(
     }
 }
 
+/// A server asks every second which of the threads that it shows have moved on.
+pub async fn versions_of_several_threads_come_in_the_order_asked_for(
+    World { here, there, .. }: World,
+) {
+    let (first, second, absent) = (key("first"), key("second"), key("absent"));
+    let foreign = ThreadKey {
+        tenant: Arc::from("other"),
+        thread: first.thread,
+    };
+    for append in [append(&first, 0), append(&first, 2), append(&second, 0)] {
+        assert!(here.append(append).await.is_ok());
+    }
+    let asked = [&second, &absent, &first, &foreign, &second].map(Clone::clone);
+    let many: Vec<_> = asked.iter().cycle().take(5_000).cloned().collect();
+    for store in [&here, &there] {
+        assert_eq!(store.versions(&asked).await, Ok(vec![2, 0, 4, 0, 2]));
+        assert_eq!(store.versions(&[]).await, Ok(vec![]));
+        assert_eq!(
+            store.versions(&many).await,
+            Ok([2, 0, 4, 0, 2].repeat(1_000))
+        );
+    }
+    assert!(there.append(append(&absent, 0)).await.is_ok());
+    assert_eq!(here.versions(&asked).await, Ok(vec![2, 2, 4, 0, 2]));
+}
+
 /// The head is replaced, the records are added to, by whichever handle.
 pub async fn a_second_append_follows_on_the_first(World { here, there, .. }: World) {
     let key = key("s");

@@ -28,6 +28,7 @@ promises! { $
         an_absent_thread_has_no_head_and_no_records,
         an_append_is_read_back_whole,
         heads_of_several_threads_come_in_the_order_asked_for,
+        versions_of_several_threads_come_in_the_order_asked_for,
         a_second_append_follows_on_the_first,
         every_byte_and_the_key_of_a_payload_survive,
         a_stale_version_is_refused_and_nothing_changes,

@@ -114,6 +114,13 @@ impl Store for SqliteStore {
             .await
     }
 
+    async fn versions(&self, keys: &[ThreadKey]) -> Result<Vec<u64>, Unavailable> {
+        let keys = keys.to_vec();
+        self.readers
+            .query(move |conn| query::versions(conn, &keys))
+            .await
+    }
+
     async fn read(
         &self,
         key: &ThreadKey,
