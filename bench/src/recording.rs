@@ -2,6 +2,7 @@
 
 use std::{
     collections::HashMap,
+    path::Path,
     sync::{Arc, Mutex, PoisonError},
 };
 
@@ -10,8 +11,8 @@ use holdpoint_core::{
     Digest, Index, IndexRow, OwnerId, Payload, Record, Span, ThreadId, Timestamp,
 };
 use holdpoint_store::{
-    Append, AppendError, Appended, Cell, CellChange, Epoch, Fence, Head, LeaseAfter, LeaseError,
-    Scan, SharedStore, Space, Store, ThreadKey, Unavailable,
+    Append, AppendError, Appended, BackupError, Cell, CellChange, Epoch, Fence, Head, LeaseAfter,
+    LeaseError, Scan, SharedStore, Space, Store, ThreadKey, Unavailable,
 };
 use tokio::sync::watch;
 
@@ -200,6 +201,14 @@ impl Store for Recording {
 
     async fn sweep(&self, limit: usize) -> Result<usize, Unavailable> {
         self.inner.sweep(limit).await
+    }
+
+    async fn backup(&self, to: &Path) -> Result<(), BackupError> {
+        self.inner.backup(to).await
+    }
+
+    async fn adopt(&self) -> Result<(), Unavailable> {
+        self.inner.adopt().await
     }
 
     fn foreign_changes(&self) -> watch::Receiver<u64> {

@@ -32,6 +32,11 @@ pub(crate) trait Census {
     /// The process that asks.
     fn us(&self) -> OwnerId;
 
+    /// Whether leases may be taken at all here, or why not.
+    fn may_drive(&self) -> Result<(), String> {
+        Ok(())
+    }
+
     /// A lease for us, or why we cannot hold one.
     fn tenure(&self, until: Timestamp) -> Result<Tenure, String>;
 
@@ -68,6 +73,7 @@ impl Standing {
     }
 
     fn taken(&self, lasts: Span, census: &dyn Census) -> Result<Self, Untaken> {
+        census.may_drive().map_err(Untaken::CannotDrive)?;
         let now = census.now();
         // A dead holder is looked for only where the lease has not ended by itself: looking costs system calls.
         if let Some(tenure) = self.lease.as_ref().filter(|lease| lease.until > now) {

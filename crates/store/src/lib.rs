@@ -15,6 +15,7 @@
 //! ```
 
 mod admission;
+mod backup;
 mod cell;
 mod clock;
 #[cfg(any(test, feature = "conformance"))]
@@ -26,6 +27,7 @@ mod options;
 mod sqlite;
 mod store;
 
+pub use backup::BackupError;
 pub use cell::{Cell, CellChange, CellThen, Space};
 pub use clock::{Clock, ManualClock, SystemClock};
 pub use memory::MemoryStore;

@@ -5,6 +5,7 @@ mod rows;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    path::Path,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
@@ -16,8 +17,8 @@ use tokio::sync::watch;
 
 use self::{cells::Cells, rows::Rows};
 use crate::{
-    Append, AppendError, Appended, Cell, CellChange, Epoch, Head, Holder, LeaseError, Options,
-    Scan, Space, Store, ThreadKey, Unavailable,
+    Append, AppendError, Appended, BackupError, Cell, CellChange, Epoch, Head, Holder, LeaseError,
+    Options, Scan, Space, Store, ThreadKey, Unavailable,
     admission::{self, Census, Standing, Tenure},
 };
 
@@ -356,6 +357,14 @@ impl Store for MemoryStore {
         Ok(self.state().cells.sweep(limit, self.now()))
     }
 
+    async fn backup(&self, _to: &Path) -> Result<(), BackupError> {
+        Err(BackupError::Unsupported)
+    }
+
+    async fn adopt(&self) -> Result<(), Unavailable> {
+        Ok(())
+    }
+
     fn foreign_changes(&self) -> watch::Receiver<u64> {
         self.changes.clone()
     }
@@ -365,6 +374,15 @@ impl Store for MemoryStore {
 mod tests {
     use super::*;
     use crate::{Fence, LeaseAfter, conformance::record};
+
+    #[tokio::test]
+    async fn a_store_in_memory_has_no_backups_and_makes_no_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let to = folder.path().join("copy.db");
+        let store = MemoryStore::new(&Options::default());
+        assert_eq!(store.backup(&to).await, Err(BackupError::Unsupported));
+        assert!(!to.exists());
+    }
 
     #[tokio::test]
     async fn the_lease_of_a_crashed_handle_is_taken_at_once_and_of_a_dropped_one_is_not() {

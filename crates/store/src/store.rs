@@ -8,7 +8,7 @@
 //! - A driver's append also names its epoch, and is refused once another driver has taken over.
 //! - Appends committed together do not fail together: a loser gets its own error, the others are committed.
 
-use std::sync::Arc;
+use std::{path::Path, sync::Arc};
 
 use async_trait::async_trait;
 use holdpoint_core::{
@@ -16,7 +16,7 @@ use holdpoint_core::{
 };
 use tokio::sync::watch;
 
-use crate::{Cell, CellChange, Space};
+use crate::{BackupError, Cell, CellChange, Space};
 
 /// How often the lease of a thread has been taken. The lease with the highest epoch is the one in force.
 pub type Epoch = u64;
@@ -151,7 +151,7 @@ pub enum AppendError {
     /// The append breaks the contract, for instance by a gap in its sequence.
     #[error("malformed append: {0}")]
     Malformed(String),
-    /// The lease could not be taken: this store can be read but not driven from here.
+    /// The lease could not be taken: this store can be read but not driven from here, or is a backup.
     #[error("this store cannot be driven from here: {0}")]
     CannotDrive(String),
     /// The store could not be reached or could not commit; it is unknown whether this append was committed.
@@ -209,7 +209,7 @@ pub enum LeaseError {
     /// There is no such thread.
     #[error("there is no such thread")]
     NotFound,
-    /// This store can be read but not driven: owners cannot be told apart here.
+    /// This store can be read but not driven: owners cannot be told apart here, or it is a backup.
     #[error("this store cannot be driven from here: {0}")]
     CannotDrive(String),
     /// The store could not be reached.
@@ -340,6 +340,24 @@ pub trait Store: Send + Sync + std::fmt::Debug {
     /// Clears away what is left of cells whose time has passed, in all tenants, the oldest first, at most `limit`. Returns
     /// how many there were. Nobody can tell but by the room they took: they were absent before.
     async fn sweep(&self, limit: usize) -> Result<usize, Unavailable>;
+
+    /// Makes a copy of everything, as it is at one moment after the call, in a new file, while others go on writing.
+    ///
+    /// A copy is the past: what it holds may have gone on in the original, and been done. So it is marked as a backup. It
+    /// can be opened, read and appended to, but nobody takes a lease in it until it is adopted.
+    ///
+    /// # Errors
+    ///
+    /// [`BackupError`], if the copy could not be made. Under the name `to` there is a whole copy or none.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future does not stop the copying.
+    async fn backup(&self, to: &Path) -> Result<(), BackupError>;
+
+    /// Makes a backup the store to go on with. Every lease ends and every epoch is raised far beyond what any driver of
+    /// the past can name, so that none of them appends any more. A store that is no backup stays as it is.
+    async fn adopt(&self) -> Result<(), Unavailable>;
 
     /// Counts commits made by *other* processes, as far as they were noticed: a hint to look again, never a promise.
     fn foreign_changes(&self) -> watch::Receiver<u64>;

@@ -1,8 +1,11 @@
 //! A store on disk that several engines work on as if they were several processes, and a store that can fail.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, Ordering},
+use std::{
+    path::Path,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use async_trait::async_trait;
@@ -12,8 +15,8 @@ use holdpoint::{
 };
 use holdpoint_core::{Digest, Index, IndexRow, OwnerId, Payload, Record, ThreadId};
 use holdpoint_store::{
-    Append, AppendError, Appended, Cell, CellChange, Epoch, Head, LeaseError, ManualClock, Scan,
-    Space, SqliteStore, Store, Unavailable,
+    Append, AppendError, Appended, BackupError, Cell, CellChange, Epoch, Head, LeaseError,
+    ManualClock, Scan, Space, SqliteStore, Store, Unavailable,
 };
 use tempfile::TempDir;
 use tokio::sync::watch;
@@ -205,6 +208,14 @@ impl Store for Fragile {
 
     async fn sweep(&self, limit: usize) -> Result<usize, Unavailable> {
         self.inner.sweep(limit).await
+    }
+
+    async fn backup(&self, to: &Path) -> Result<(), BackupError> {
+        self.inner.backup(to).await
+    }
+
+    async fn adopt(&self) -> Result<(), Unavailable> {
+        self.inner.adopt().await
     }
 
     fn foreign_changes(&self) -> watch::Receiver<u64> {

@@ -482,6 +482,22 @@ pub async fn a_thread_that_does_not_exist_has_no_lease(World { here, .. }: World
     assert_eq!(undriven, Err(AppendError::Fenced { current: 0 }));
 }
 
+/// Whoever starts a server with the wish to adopt does not take the threads from those who drive them.
+pub async fn adopting_a_store_that_is_no_backup_changes_nothing(World { here, there, .. }: World) {
+    let key = key("s");
+    assert!(here.append(take(&key, 0, 0)).await.is_ok());
+    let before = everything(&*here, &key).await;
+    assert_eq!(there.adopt().await, Ok(()));
+    assert_eq!(everything(&*here, &key).await, before);
+    assert_eq!(
+        here.append(drive(&key, 2, 1)).await,
+        Ok(Appended {
+            version: 4,
+            epoch: 1
+        })
+    );
+}
+
 /// Two servers find the same runnable thread.
 pub async fn of_many_takers_exactly_one_wins(World { here, there, .. }: World) {
     let key = key("s");

@@ -61,6 +61,7 @@ promises! { $
         a_released_lease_drives_no_more,
         lease_changes_leave_the_thread_as_it_is,
         a_thread_that_does_not_exist_has_no_lease,
+        adopting_a_store_that_is_no_backup_changes_nothing,
         of_many_takers_exactly_one_wins,
     ;
     indexes:

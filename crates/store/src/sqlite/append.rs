@@ -43,11 +43,11 @@ impl Write for Append {
     const IS_APPEND: bool = true;
 
     fn write(&self, desk: &Desk<'_>) -> Verdict<Appended, AppendError> {
-        let Desk { tx, owners } = desk;
+        let Desk { tx, owners, .. } = desk;
         let found = standing(tx, &self.key)?;
         let absent = Standing::default();
         let before = found.as_ref().map_or(&absent, |(_, standing)| standing);
-        let after = match admission::admit(self, before, *owners) {
+        let after = match admission::admit(self, before, desk) {
             Ok(after) => after,
             Err(refusal) => return Ok(Err(refusal)),
         };

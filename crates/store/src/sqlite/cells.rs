@@ -21,7 +21,7 @@ const ENDED: &str =
 
 /// The version that a cell has after a change, or why it may not change.
 pub(super) fn admit(
-    Desk { tx, owners }: &Desk<'_>,
+    Desk { tx, owners, .. }: &Desk<'_>,
     tenant: &str,
     change: &CellChange,
 ) -> Verdict<u64, AppendError> {
@@ -106,7 +106,7 @@ impl Write for Sweep {
 
     const IS_APPEND: bool = false;
 
-    fn write(&self, Desk { tx, owners }: &Desk<'_>) -> Verdict<usize, Unavailable> {
+    fn write(&self, Desk { tx, owners, .. }: &Desk<'_>) -> Verdict<usize, Unavailable> {
         let ended: Vec<(String, u8, String, i64)> = tx
             .prepare_cached(ENDED)?
             .query_map((owners.now().as_micros(), limit(self.limit)), |row| {

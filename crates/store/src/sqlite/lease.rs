@@ -29,15 +29,16 @@ impl Write for ChangeLease {
 
     const IS_APPEND: bool = false;
 
-    fn write(&self, Desk { tx, owners }: &Desk<'_>) -> Verdict<Epoch, LeaseError> {
+    fn write(&self, desk: &Desk<'_>) -> Verdict<Epoch, LeaseError> {
+        let Desk { tx, owners, .. } = desk;
         let Some((id, before)) = standing(tx, &self.key)? else {
             return Ok(Err(LeaseError::NotFound));
         };
         let after = match self.lease {
-            LeaseMove::Take { lasts } => admission::take(&before, lasts, *owners),
-            LeaseMove::Renew { epoch, lasts } => admission::renew(&before, epoch, lasts, *owners),
+            LeaseMove::Take { lasts } => admission::take(&before, lasts, desk),
+            LeaseMove::Renew { epoch, lasts } => admission::renew(&before, epoch, lasts, desk),
             LeaseMove::Release { epoch, version } => {
-                admission::release(&before, epoch, version, *owners)
+                admission::release(&before, epoch, version, desk)
             }
         };
         let after = match after {

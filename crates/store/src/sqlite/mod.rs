@@ -3,7 +3,9 @@
 //! All writes of a process go through one thread, which commits what has queued up in one transaction; reads go to
 //! connections of their own and never wait for it. Which processes are alive is told by files beside the database.
 
+mod adopt;
 mod append;
+mod backup;
 mod cells;
 mod connection;
 mod keeper;

@@ -10,6 +10,7 @@ use rusqlite::{Connection, ErrorCode};
 use tokio::sync::watch;
 
 use super::{
+    backup::Source,
     connection::{self, Sight},
     keeper::Keeper,
     owners::Owners,
@@ -73,7 +74,7 @@ pub(super) fn open(
         }
         Err(reason) => Err(reason),
     };
-    let readers = Readers::start(place, conns).map_err(failed)?;
+    let readers = Readers::start(Source { place, sight }, conns).map_err(failed)?;
     Ok(Opened {
         readers,
         writer,

@@ -15,8 +15,8 @@ use rusqlite::Connection;
 use tokio::sync::oneshot;
 
 use super::{
+    backup::Source,
     connection::{self, Sight},
-    trouble::Place,
     writer::stopped,
 };
 use crate::Unavailable;
@@ -32,7 +32,7 @@ type Query = Box<dyn FnOnce(&Connection) + Send>;
 /// The threads that read.
 #[derive(Debug)]
 pub(super) struct Readers {
-    place: Place,
+    source: Source,
     desks: Vec<Reader>,
     at_once: Vec<Mutex<Connection>>,
 }
@@ -53,7 +53,7 @@ impl fmt::Debug for Reader {
 
 impl Readers {
     /// Starts the threads, each with the connection that was opened for it.
-    pub(super) fn start(place: Place, mut conns: Vec<Connection>) -> std::io::Result<Self> {
+    pub(super) fn start(source: Source, mut conns: Vec<Connection>) -> std::io::Result<Self> {
         let at_once = conns.split_off(READERS.min(conns.len()));
         let desks = conns
             .into_iter()
@@ -61,10 +61,15 @@ impl Readers {
             .collect::<Result<_, _>>()?;
         let at_once = at_once.into_iter().map(Mutex::new).collect();
         Ok(Self {
-            place,
+            source,
             desks,
             at_once,
         })
+    }
+
+    /// What is read, for a copy of it.
+    pub(super) const fn source(&self) -> &Source {
+        &self.source
     }
 
     /// Opens the connections.
@@ -81,7 +86,7 @@ impl Readers {
         query: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
     ) -> Result<T, Unavailable> {
         if let Some(conn) = self.at_once.iter().find_map(|conn| conn.try_lock().ok()) {
-            return query(&conn).map_err(|error| self.place.unavailable(&error));
+            return query(&conn).map_err(|error| self.source.place.unavailable(&error));
         }
         self.query(query).await
     }
@@ -102,7 +107,7 @@ impl Readers {
             drop(reply.send(query(conn)));
         }))?;
         let result = answer.await.map_err(|_| stopped())?;
-        result.map_err(|error| self.place.unavailable(&error))
+        result.map_err(|error| self.source.place.unavailable(&error))
     }
 }
 

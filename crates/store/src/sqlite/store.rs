@@ -9,6 +9,7 @@ use holdpoint_core::{
 use tokio::sync::watch;
 
 use super::{
+    adopt::Adopt,
     append::PutBlob,
     cells::{self, SetCell, Sweep},
     lease::{ChangeLease, LeaseMove},
@@ -18,11 +19,11 @@ use super::{
     reader::Readers,
     row::LAST_SEQ,
     scan,
-    writer::{Write, Writer},
+    writer::{Write, Writer, stopped},
 };
 use crate::{
-    Append, AppendError, Appended, Cell, CellChange, Epoch, Head, LeaseError, OpenError, Options,
-    Scan, Space, Store, ThreadKey, Unavailable,
+    Append, AppendError, Appended, BackupError, Cell, CellChange, Epoch, Head, LeaseError,
+    OpenError, Options, Scan, Space, Store, ThreadKey, Unavailable,
     admission::{self, Census},
 };
 
@@ -37,6 +38,12 @@ use crate::{
 /// Any number of processes of one machine may use one file. Each makes a file of its own in the folder `<DB>.owners`, by
 /// whose lock the others see whether it is alive. Where that cannot be made, or the database may not be written, the store
 /// opens all the same, to be read. (Where it may not be written at all, changes made by others are not noticed.)
+///
+/// # Backups
+///
+/// A backup is a file like any other, whole in itself. It is first written under another name beside its own; what a
+/// process leaves there that was killed meanwhile (`.NAME.*.part`) can be removed. While a backup is made, the log of the
+/// original grows with whatever is written, and is used again afterwards.
 #[derive(Debug)]
 pub struct SqliteStore {
     // Dropped in this order: the last connection to be closed, the writer's, tidies the database up; then we are gone.
@@ -229,6 +236,18 @@ impl Store for SqliteStore {
 
     async fn sweep(&self, limit: usize) -> Result<usize, Unavailable> {
         self.write(Sweep { limit }).await
+    }
+
+    async fn backup(&self, to: &Path) -> Result<(), BackupError> {
+        let (source, to, now) = (self.readers.source().clone(), to.to_owned(), self.now());
+        match tokio::task::spawn_blocking(move || source.copy(&to, now)).await {
+            Ok(made) => made,
+            Err(_) => Err(stopped().into()),
+        }
+    }
+
+    async fn adopt(&self) -> Result<(), Unavailable> {
+        self.write(Adopt).await
     }
 
     fn foreign_changes(&self) -> watch::Receiver<u64> {

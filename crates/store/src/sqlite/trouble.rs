@@ -53,6 +53,10 @@ impl Place {
         })
     }
 
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
     pub(super) fn unavailable(&self, error: &rusqlite::Error) -> Unavailable {
         Unavailable::new(explain(&self.path, error))
     }

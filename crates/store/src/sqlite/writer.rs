@@ -13,11 +13,22 @@ use std::{
     time::Duration,
 };
 
+use holdpoint_core::{OwnerId, Timestamp};
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 use tokio::sync::{oneshot, watch};
 
-use super::{keeper::Keeper, owners::Owners, trouble::Place};
-use crate::{Unavailable, failpoint};
+use super::{
+    adopt,
+    keeper::Keeper,
+    marks::{self, Mark},
+    owners::Owners,
+    trouble::Place,
+};
+use crate::{
+    Holder, Unavailable,
+    admission::{Census, Tenure},
+    failpoint,
+};
 
 /// How many writes share a transaction at most.
 const BATCH: usize = 512;
@@ -29,6 +40,33 @@ const LOOK: Duration = Duration::from_millis(50);
 pub(super) struct Desk<'a> {
     pub(super) tx: &'a Transaction<'a>,
     pub(super) owners: &'a Owners,
+    /// Whether the file is a copy that nobody has adopted.
+    pub(super) is_backup: bool,
+}
+
+impl Census for Desk<'_> {
+    fn now(&self) -> Timestamp {
+        self.owners.now()
+    }
+
+    fn us(&self) -> OwnerId {
+        self.owners.us()
+    }
+
+    fn may_drive(&self) -> Result<(), String> {
+        if self.is_backup {
+            return Err(adopt::NEEDED.to_owned());
+        }
+        Ok(())
+    }
+
+    fn tenure(&self, until: Timestamp) -> Result<Tenure, String> {
+        self.owners.tenure(until)
+    }
+
+    fn other(&self, tenure: &Tenure) -> Holder {
+        self.owners.other(tenure)
+    }
 }
 
 /// What a write came to within its transaction, unless the database failed.
@@ -205,6 +243,7 @@ impl Scribe {
         let desk = Desk {
             tx: &tx,
             owners: &self.owners,
+            is_backup: marks::read(&tx, Mark::Backup)?.is_some(),
         };
         for job in batch.iter_mut() {
             job.run(&desk)?;

@@ -5,6 +5,7 @@
     reason = "a test ends where something is not as it should be"
 )]
 
+mod backup;
 mod file;
 mod golden;
 mod memory;

@@ -148,6 +148,13 @@ async fn the_part_of_a_second_process() {
             println!("ready");
             until_told_to_end();
         }
+        "backup" => {
+            store
+                .append(append(0, "second", Fence::Open))
+                .await
+                .unwrap();
+            store.backup(&copy_of(Path::new(&file))).await.unwrap();
+        }
         "append" => {
             println!("ready");
             append_a_hundred(&store, "second").await;
@@ -179,6 +186,10 @@ async fn the_part_of_a_second_process() {
         }
         other => panic!("there is no part `{other}`"),
     }
+}
+
+fn copy_of(file: &Path) -> PathBuf {
+    file.with_file_name("copy.db")
 }
 
 /// Appends until a hundred of them have won.
@@ -370,5 +381,29 @@ async fn killed_before_the_commit_nothing_is_there_and_killed_after_it_everythin
         );
         let head = open(&path).load(&key()).await.unwrap();
         assert_eq!(head.map(|head| head.version), version, "{point}");
+    }
+}
+
+#[tokio::test]
+async fn killed_while_a_backup_is_made_there_is_none_and_killed_after_it_all_of_it() {
+    for (point, version) in [
+        ("store.backup.before", None),
+        ("store.backup.after", Some(1)),
+    ] {
+        let folder = TempDir::new().unwrap();
+        let path = folder.path().join("test.db");
+        let second = Second::start("backup", &path, |command| {
+            command.env("HOLDPOINT_FAILPOINT", format!("{point}:1"));
+        });
+        assert_eq!(second.end().signal(), Some(9), "{point}");
+        let copy = copy_of(&path);
+        assert_eq!(copy.exists(), version.is_some(), "{point}");
+        if copy.exists() {
+            let head = open(&copy).load(&key()).await.unwrap();
+            assert_eq!(head.map(|head| head.version), version);
+        }
+        // What is left of it is in nobody's way.
+        let again = folder.path().join("again.db");
+        assert_eq!(open(&path).backup(&again).await, Ok(()));
     }
 }

@@ -1,0 +1,32 @@
+//! What may go wrong with a backup.
+
+use std::path::PathBuf;
+
+use crate::Unavailable;
+
+/// Why no backup was made. Under the name it was to have, there is nothing that was not there before.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum BackupError {
+    /// This kind of store has no backups.
+    #[error("this store has no backups: it lives in the memory of one process")]
+    Unsupported,
+    /// There is something already, which was not touched: the file itself, or one beside it that would be taken for a
+    /// part of it.
+    #[error("`{}` exists, and a backup overwrites nothing", path.display())]
+    Exists {
+        /// What is there.
+        path: PathBuf,
+    },
+    /// It could not be written.
+    #[error("the backup `{}` could not be made: {reason}", path.display())]
+    Failed {
+        /// Where it was to be.
+        path: PathBuf,
+        /// What is the matter, in words.
+        reason: String,
+    },
+    /// The store itself could not be read.
+    #[error(transparent)]
+    Unavailable(#[from] Unavailable),
+}
