@@ -76,6 +76,7 @@ pub(crate) fn definition(asking: Asking) -> Definition {
         breakpoints: Breakpoints::default(),
         subagents: Vec::new(),
         strict: false,
+        confirm: None,
     }
 }
 

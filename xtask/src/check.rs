@@ -1,7 +1,7 @@
 //! `cargo xtask check` and `cargo xtask test`.
 
 use crate::{
-    requirements,
+    clients, requirements,
     step::{self, Steps, run},
     variants::Programs,
 };
@@ -24,7 +24,6 @@ pub(crate) fn test() -> anyhow::Result<()> {
         programs = Some(Programs::build_all()?);
         Ok(())
     });
-    // Outside services that tests need are started here, and announced to them as the programs are.
     if let (Some(()), Some(programs)) = (built, programs) {
         steps.take("tests", || {
             let mut command = if step::has_nextest() {
@@ -42,6 +41,7 @@ pub(crate) fn test() -> anyhow::Result<()> {
             programs.announce(&mut command);
             run(&mut command)
         });
+        steps.take("clients in Node", || clients::node(&programs));
         steps.take("doc tests", || {
             run(&mut step::cargo(&["test", "--workspace", "--doc"]))
         });

@@ -1,133 +1,158 @@
-//! `cargo xtask demo`: stop, kill -9, restart, approve. What it tells is also what it checks.
+//! `cargo xtask demo`: the server with all the examples, and what to try.
 
-mod stage;
+use std::{
+    fs,
+    io::ErrorKind,
+    net::{SocketAddr, TcpStream},
+    path::{Path, PathBuf},
+    process::{Child, Command},
+    thread,
+    time::Duration,
+};
 
-use std::os::unix::process::ExitStatusExt as _;
+use anyhow::{Context, bail, ensure};
 
-use anyhow::{Context, ensure};
-use serde_json::Value;
+use crate::{env, variants::Programs};
 
-use crate::variants::Programs;
-use stage::Stage;
+const ADDRESS: &str = "127.0.0.1:8888";
+const PATIENCE: Duration = Duration::from_secs(20);
 
-const THREAD: &str = "monday";
-const LEDGER: &str = "holdpoint-example-ledger";
-/// Long enough to be killed in, and shorter than the tool's time-out.
-const DELAY: (&str, &str) = ("LEDGER_DELAY_AFTER_MS", "4000");
-const KILLED: i32 = 9;
-
-/// Walks through it.
+/// Builds everything, starts the server, says what to do next, and waits until it is stopped.
 pub(crate) fn demo() -> anyhow::Result<()> {
     let programs = Programs::build_plain()?;
-    let stage = Stage::set(programs.built(), "examples/refund")?;
-    stage.tell(
-        "An agent that refunds orders. Its model is played from a file, so no account is needed;\n\
-         its tool is a program that adds a line to a ledger for every refund.",
+    let address: SocketAddr = ADDRESS.parse()?;
+    ensure!(
+        TcpStream::connect_timeout(&address, Duration::from_secs(1)).is_err(),
+        "something listens on {ADDRESS} already; stop it first"
     );
-    stage.show_setting();
-    stop_at_the_gate(&stage)?;
-    kill_in_the_middle(&stage)?;
-    go_on(&stage)?;
-    stage.tell("Everything that happened is in the journal: who decided, what started, what was found out.");
-    stage.run(&["holdpoint", "trace", THREAD], &[], 0)?;
-    whats_next(&stage);
+    let folder = copy_examples()?;
+    let mut server = start(&programs.built(), &folder)?;
+    if let Err(error) = wait_for(&mut server, address) {
+        let _ = server.kill();
+        return Err(error);
+    }
+    println!("{}", what_next());
+    let status = server.wait()?;
+    ensure!(status.success(), "the server ended with {status}");
     Ok(())
 }
 
-fn stop_at_the_gate(stage: &Stage) -> anyhow::Result<()> {
-    stage.tell(
-        "1. It looks the order up by itself, and stops before it pays: `issue_refund` is gated.\n   \
-         The stop is on disk, the process ends with exit code 3, and nothing waits in memory.",
-    );
-    let input = "Please refund order 1001";
-    let run = [
-        "holdpoint",
-        "run",
-        "agent.yaml",
-        "--input",
-        input,
-        "--thread",
-        THREAD,
-    ];
-    stage.run(&run, &[], 3)?;
-    let shown = stage.read(&["holdpoint", "show", THREAD, "--json"])?;
-    let shown: Value = serde_json::from_str(&shown).context("`show --json` printed no JSON")?;
-    ensure!(
-        shown["__interrupt__"][0]["value"]["action_requests"][0]["name"] == "issue_refund",
-        "no question about `issue_refund` is pending"
-    );
-    ensure!(
-        refunds(stage)? == 0,
-        "a refund was made before it was approved"
-    );
+/// The examples in a folder to play in: their stores and ledgers are nobody else's.
+fn copy_examples() -> anyhow::Result<PathBuf> {
+    let folder = env::root().join("target/demo");
+    match fs::remove_dir_all(&folder) {
+        Err(error) if error.kind() != ErrorKind::NotFound => {
+            return Err(error).context(folder.display().to_string());
+        }
+        Ok(()) | Err(_) => {}
+    }
+    copy(&env::root().join("examples"), &folder)?;
+    Ok(folder)
+}
+
+fn copy(from: &Path, to: &Path) -> anyhow::Result<()> {
+    fs::create_dir_all(to).with_context(|| to.display().to_string())?;
+    for entry in fs::read_dir(from).with_context(|| from.display().to_string())? {
+        let entry = entry?;
+        let (source, target) = (entry.path(), to.join(entry.file_name()));
+        if entry.file_type()?.is_dir() {
+            // The tools are programs, and what a server left behind is not part of an example.
+            let name = entry.file_name();
+            if name != "tools" && !name.to_string_lossy().ends_with(".owners") {
+                copy(&source, &target)?;
+            }
+        } else if !is_leftover(&source) {
+            fs::copy(&source, &target).with_context(|| source.display().to_string())?;
+        }
+    }
     Ok(())
 }
 
-fn kill_in_the_middle(stage: &Stage) -> anyhow::Result<()> {
-    stage.tell(
-        "2. Another process approves and goes on. The payment program is made slow, so that there is\n   \
-         time to pull the plug: kill -9, after the money has moved and before anyone has noted it.",
-    );
-    let started = stage.count_events("action_started")?;
-    let resume = ["holdpoint", "resume", THREAD, "--approve"];
-    let mut driver = stage.spawn(&resume, &[DELAY])?;
-    let in_the_call = || {
-        let called = stage.count_events("action_started")? > started;
-        Ok(called && refunds(stage)? == 1)
+fn is_leftover(file: &Path) -> bool {
+    let name = file.file_name().unwrap_or_default().to_string_lossy();
+    name.contains(".db") || name.ends_with(".jsonl")
+}
+
+fn start(programs: &Path, folder: &Path) -> anyhow::Result<Child> {
+    // Command tools of the examples are found beside the binary.
+    let path = env::path_with(programs)?;
+    Command::new(programs.join("holdpoint"))
+        .args([
+            "serve",
+            "--dev",
+            "--config",
+            "server.yaml",
+            "--listen",
+            ADDRESS,
+        ])
+        .current_dir(folder)
+        .env("PATH", path)
+        .spawn()
+        .context("the server cannot be started")
+}
+
+fn wait_for(server: &mut Child, address: SocketAddr) -> anyhow::Result<()> {
+    let pause = Duration::from_millis(50);
+    let mut waited = Duration::ZERO;
+    while waited < PATIENCE {
+        if let Some(status) = server.try_wait()? {
+            bail!("the server ended with {status}");
+        }
+        if TcpStream::connect_timeout(&address, pause).is_ok() {
+            return Ok(());
+        }
+        thread::sleep(pause);
+        waited += pause;
+    }
+    bail!(
+        "the server does not listen on {address} after {} s",
+        PATIENCE.as_secs()
+    )
+}
+
+fn what_next() -> String {
+    let post = |path: &str, body: &str| {
+        format!(
+            "  curl --no-buffer -X POST http://{ADDRESS}/api/v1/chat/{path} \\\n    -H 'Content-Type: application/json' \\\n    -d '{body}'"
+        )
     };
-    let reached = stage.wait_until("the payment program has acted", in_the_call);
-    // Whatever came of the wait, nobody is left behind.
-    driver.kill().context("the process cannot be killed")?;
-    let status = driver.wait()?;
-    reached?;
-    ensure!(
-        status.signal() == Some(KILLED),
-        "it was not killed, but ended with {status}"
+    let talk = post(
+        "stream",
+        r#"{"agent_id":"approval-agent","session_id":"deploy-123","message":"部署 v2.0 到生产环境"}"#,
     );
-    stage.type_out(&format!("kill -9 {}", driver.id()), &[]);
-    stage.tell(
-        "   Now the ledger has a refund that the journal does not know of. A retry would pay twice,\n   \
-         and giving up would forget a payment.",
-    );
-    stage.run(&[LEDGER, "count"], &[], 0)?;
-    stage.run(&["holdpoint", "runs"], &[], 0)
-}
-
-fn go_on(stage: &Stage) -> anyhow::Result<()> {
-    stage.tell(
-        "3. `recover` finds what the dead process left. It waits until the call can no longer act\n   \
-         (its time-out, 5 s, and 1 s to settle), asks the tool what became of it, and goes on.",
-    );
-    stage.run(&["holdpoint", "recover"], &[], 0)?;
-    let found = stage.count_events("action_looked_up")?;
-    ensure!(found == 1, "the call was looked up {found} times");
-    stage.tell("4. The ledger, written by another program: one refund, none doubled.");
-    stage.run(&[LEDGER, "count"], &[], 0)?;
-    let refunds = refunds(stage)?;
-    ensure!(refunds == 1, "there are {refunds} refunds");
-    Ok(())
-}
-
-/// How many refunds the ledger holds, all keys together.
-fn refunds(stage: &Stage) -> anyhow::Result<u64> {
-    let tally: Value = serde_json::from_str(&stage.read(&[LEDGER, "count"])?)?;
-    let effects = tally["effects"]
-        .as_object()
-        .context("the ledger counts nothing")?;
-    Ok(effects.values().filter_map(Value::as_u64).sum())
-}
-
-fn whats_next(stage: &Stage) {
-    stage.tell("All of this was checked as it went: exit codes, the journal, one refund. To try next, here:");
-    stage.show_setting();
-    println!(
+    let answer = |yes: bool| {
+        post(
+            "resume",
+            &format!(
+                r#"{{"agent_id":"approval-agent","session_id":"deploy-123","input":{{"confirm":{yes}}}}}"#
+            ),
+        )
+    };
+    format!(
         "
-  holdpoint run agent.yaml --input \"Please refund order 1001\" --thread tuesday
-                              on a terminal it asks, and you decide
-  holdpoint show {THREAD}       how the run stands, and its checkpoint
-  holdpoint check agent.yaml  what is wrong with a definition; break it and see
+The approval agent's model `gpt-4o` and its store `redis` are mapped in examples/server.yaml: the model is played from a file,
+the store is SQLite. In another terminal:
 
-The agent is agent.yaml, its model's words are in scenario.yaml; both can be edited.
-README.md and docs/index.md lead on."
-    );
+1. Talk to it. It asks before it deploys:
+{talk}
+
+2. See what it waits for:
+  curl 'http://{ADDRESS}/api/v1/chat/interrupt_state?agent_id=approval-agent&session_id=deploy-123'
+
+3. Confirm:
+{}
+
+4. Or refuse:
+{}
+
+What waits for somebody:   http://{ADDRESS}/
+The API:                   http://{ADDRESS}/docs
+The other examples:        curl http://{ADDRESS}/api/v1/agents
+A walk with kill -9:       cargo xtask walk
+
+Ctrl+C ends it.
+",
+        answer(true),
+        answer(false)
+    )
 }

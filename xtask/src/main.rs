@@ -1,6 +1,7 @@
 //! What developers run: `cargo xtask COMMAND`. It needs nothing but Rust, and `bench` a Python for the peer.
 
 mod check;
+mod clients;
 mod demo;
 mod env;
 mod listing;
@@ -9,6 +10,7 @@ mod step;
 mod tables;
 mod torture;
 mod variants;
+mod walk;
 
 use std::process::ExitCode;
 
@@ -19,7 +21,8 @@ const HELP: &str = "usage: cargo xtask COMMAND
   torture [--only X] [--seed N]  the safety tests in full; fills docs/reliability.md
                                  --only those with X in their name: prints the tables instead
   bench [ARGUMENTS]              benchmarks; writes docs/performance.md
-  demo                           stop, kill -9, restart, approve: a narrated walk
+  demo                           the server on 127.0.0.1:8888 with all the examples, and what to try
+  walk                           stop, kill -9, restart, approve: a narrated walk on the command line
 
 Tests that start the binary need the builds that `test` makes. To run a single one again, name it after
 `cargo xtask torture --only`, or set the variables that CONTRIBUTING.md lists.";
@@ -40,7 +43,7 @@ fn dispatch(words: &[String]) -> anyhow::Result<()> {
         eprintln!("{HELP}");
         anyhow::bail!("no command was given");
     };
-    if !rest.is_empty() && matches!(command.as_str(), "check" | "test" | "demo") {
+    if !rest.is_empty() && matches!(command.as_str(), "check" | "test" | "demo" | "walk") {
         anyhow::bail!(
             "`{command}` takes no arguments, but got `{}`",
             rest.join(" ")
@@ -52,6 +55,7 @@ fn dispatch(words: &[String]) -> anyhow::Result<()> {
         "torture" => torture::torture(&torture::Options::parse(rest)?),
         "bench" => bench(rest),
         "demo" => demo::demo(),
+        "walk" => walk::walk(),
         "help" | "--help" | "-h" => {
             println!("{HELP}");
             Ok(())

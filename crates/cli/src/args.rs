@@ -126,6 +126,19 @@ Examples:
     Grants(Grants),
     /// Check definitions without running them
     Check(Check),
+    /// Serve agents over HTTP
+    Serve(Serve),
+    /// Make, list and revoke the keys by which callers of a server are known
+    Keys(Keys),
+    /// Copy a store to a file, while it is in use
+    #[command(after_help = "\
+The copy is the store as it was at one moment. It can be read like any store (`--store sqlite:FILE`); nothing goes on \
+in it, because what it waits for may have been decided since.
+
+Examples:
+  holdpoint backup monday.db
+  holdpoint backup /backups/agents.db --store sqlite:/var/lib/agents.db")]
+    Backup(Backup),
 }
 
 /// Where threads live, and how to print.
@@ -270,6 +283,146 @@ pub(crate) struct Check {
     /// Print one JSON object a line, for each file
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// `holdpoint serve`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Runs go on after a restart, whoever started them: what a dead server left is taken up when the next one starts.
+
+SIGTERM and Ctrl+C end it gracefully: streams end, what is in the air comes down and is recorded.
+
+Examples:
+  holdpoint serve --dev examples/refund/agent.yaml     no keys, on this machine only
+  holdpoint serve --config server.yaml --dev
+
+  holdpoint keys create --tenant acme --name ann       with keys, from anywhere
+  holdpoint serve --config server.yaml --listen 0.0.0.0:8888")]
+pub(crate) struct Serve {
+    /// Agents' files, or folders of them; beside those of the configuration
+    #[arg(value_name = "AGENT")]
+    pub(crate) agents: Vec<PathBuf>,
+    /// The configuration
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// Need no key, and act as the user `dev`; on this machine's own address only
+    #[arg(long)]
+    pub(crate) dev: bool,
+    /// Where to listen; 127.0.0.1:8888 if the configuration says nothing else
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) listen: Option<std::net::SocketAddr>,
+    /// Where threads are kept: `sqlite:PATH` or `memory:`
+    #[arg(
+        long,
+        value_name = "URL",
+        env = "HOLDPOINT_STORE",
+        hide_env_values = true
+    )]
+    pub(crate) store: Option<String>,
+    /// How to log
+    #[arg(long, value_name = "FORMAT")]
+    pub(crate) log: Option<Log>,
+}
+
+/// How a server logs.
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+pub(crate) enum Log {
+    /// A line for people
+    Text,
+    /// A line of JSON
+    Json,
+}
+
+impl From<Log> for holdpoint_definition::LogFormat {
+    fn from(log: Log) -> Self {
+        match log {
+            Log::Text => Self::Text,
+            Log::Json => Self::Json,
+        }
+    }
+}
+
+/// `holdpoint keys`.
+#[derive(Debug, Args)]
+pub(crate) struct Keys {
+    #[command(subcommand)]
+    pub(crate) command: KeysCommand,
+}
+
+/// What is done with keys.
+#[derive(Debug, Subcommand)]
+pub(crate) enum KeysCommand {
+    /// Make a key; it is printed this once
+    Create(CreateKey),
+    /// List all keys
+    List(Store),
+    /// Revoke a key: from now on it stands for nobody
+    Revoke(RevokeKey),
+}
+
+/// `holdpoint keys create`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+A key stands for a principal: everything done with it is recorded in this name. Tenants never see each other. A key of \
+kind `agent` may begin runs and read, and never decides.
+
+Examples:
+  holdpoint keys create --tenant acme --name ann
+  holdpoint keys create --tenant acme --name shop --kind service --expires-in 720h
+  KEY=$(holdpoint keys create --tenant acme --name ann)")]
+pub(crate) struct CreateKey {
+    /// The tenant it belongs to
+    #[arg(long, value_name = "NAME")]
+    pub(crate) tenant: String,
+    /// Who it stands for
+    #[arg(long, value_name = "NAME")]
+    pub(crate) name: String,
+    /// What they are
+    #[arg(long, value_name = "KIND", default_value = "user")]
+    pub(crate) kind: KeyKind,
+    /// A role they have; may be given several times
+    #[arg(long, value_name = "ROLE")]
+    pub(crate) role: Vec<String>,
+    /// A permission they have; may be given several times
+    #[arg(long, value_name = "PERMISSION")]
+    pub(crate) permission: Vec<String>,
+    /// How long it lasts, such as `720h`; for ever if unsaid
+    #[arg(long, value_name = "TIME")]
+    pub(crate) expires_in: Option<String>,
+    /// What it is for, for people
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) note: Option<String>,
+    #[command(flatten)]
+    pub(crate) common: Common,
+}
+
+/// Who a key may stand for.
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+pub(crate) enum KeyKind {
+    /// A person
+    User,
+    /// A program that acts for people
+    Service,
+    /// A program that never decides
+    Agent,
+}
+
+/// `holdpoint keys revoke`.
+#[derive(Debug, Args)]
+pub(crate) struct RevokeKey {
+    /// The key's id, as it is listed
+    pub(crate) id: String,
+    #[command(flatten)]
+    pub(crate) common: Common,
+}
+
+/// `holdpoint backup`.
+#[derive(Debug, Args)]
+pub(crate) struct Backup {
+    /// Where the copy goes; it must not exist
+    pub(crate) file: PathBuf,
+    #[command(flatten)]
+    pub(crate) common: Common,
 }
 
 /// Reads the command line. The exit code is that of a usage error, or of the help that was asked for.

@@ -56,8 +56,8 @@ impl Person {
         let requests = interrupt.value.action_requests.iter();
         for (at, (request, config)) in requests.zip(&interrupt.value.review_configs).enumerate() {
             terminal::data("");
-            let question = interrupt.value.question.as_ref();
-            terminal::data(pending::action(at + 1, request, config, question).trim_end());
+            let shown = pending::action(at + 1, request, config, &interrupt.value);
+            terminal::data(shown.trim_end());
             match self.decide(session, key, request, config).await? {
                 Some(decision) => decisions.push(decision),
                 None => return Ok(Asked::Left),

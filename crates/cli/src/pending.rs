@@ -3,9 +3,10 @@
 use std::fmt::Write as _;
 
 use holdpoint_core::{
-    DecisionKind, InterruptKind, OnTimeout, Params, Prompt, default_description, explain_cause,
+    DecisionKind, FieldKind, InputField, InterruptKind, OnTimeout, Params, Prompt,
+    default_description, explain_cause,
 };
-use holdpoint_engine::{ActionRequest, InterruptView, QuestionView, ReviewConfig, RunView};
+use holdpoint_engine::{ActionRequest, InterruptView, RequestView, ReviewConfig, RunView};
 
 use crate::{
     safe_text::{GUTTER, line},
@@ -23,8 +24,7 @@ pub(crate) fn render(view: &RunView, store_url: &str) -> String {
         let configs = &interrupt.value.review_configs;
         for (at, (request, config)) in requests.iter().zip(configs).enumerate() {
             out.push('\n');
-            let question = interrupt.value.question.as_ref();
-            out.push_str(&action(at + 1, request, config, question));
+            out.push_str(&action(at + 1, request, config, &interrupt.value));
         }
         out.push('\n');
         out.push_str(&how_to_answer(view, interrupt, store_url));
@@ -73,10 +73,12 @@ pub(crate) fn heading(view: &RunView, interrupt: &InterruptView) -> String {
         };
     }
     if let Some(old) = interrupt.supersedes {
-        let _ = writeln!(
-            out,
-            "  asked again, in place of {old}, because this changed:"
-        );
+        let why = if interrupt.changes.is_empty() {
+            ""
+        } else {
+            ", because this changed:"
+        };
+        let _ = writeln!(out, "  asked again, in place of {old}{why}");
     }
     for change in &interrupt.changes {
         let _ = writeln!(out, "  - {}", line(change));
@@ -89,7 +91,7 @@ pub(crate) fn action(
     number: usize,
     request: &ActionRequest,
     config: &ReviewConfig,
-    question: Option<&QuestionView>,
+    asked: &RequestView,
 ) -> String {
     let indent = format!("     {GUTTER}");
     let mut out = format!(
@@ -100,9 +102,10 @@ pub(crate) fn action(
     if !is_default_text(request) {
         let _ = writeln!(out, "{}", terminal::block(&request.description, &indent));
     }
-    match question {
+    match &asked.question {
         Some(question) => out.push_str(&shown(&question.prompt, &indent)),
-        None => out.push_str(&json_block(&request.args, &indent)),
+        None if asked.fields.is_empty() => out.push_str(&json_block(&request.args, &indent)),
+        None => out.push_str(&form(&asked.fields)),
     }
     let _ = writeln!(out, "     allowed: {}", config.allowed_decisions);
     out
@@ -124,6 +127,22 @@ fn shown(prompt: &Prompt, indent: &str) -> String {
     if let Some(schema) = &prompt.input_schema {
         let _ = writeln!(out, "     put in what fits this JSON Schema:");
         out.push_str(&json_block(schema, indent));
+    }
+    out
+}
+
+/// The fields of a form, and what may be put into each.
+fn form(fields: &[InputField]) -> String {
+    let mut out = String::new();
+    for field in fields {
+        let what = match field.kind {
+            FieldKind::Confirm => "true or false".to_owned(),
+            FieldKind::Text => "a text".to_owned(),
+            FieldKind::Select => format!("one of {}", field.options.join(", ")),
+        };
+        let need = if field.required { "" } else { ", if you like" };
+        let text = format!("{}: {} ({what}{need})", field.name, field.label);
+        let _ = writeln!(out, "     fill in {}", line(&text));
     }
     out
 }
@@ -177,6 +196,7 @@ fn examples(interrupt: &InterruptView) -> Vec<String> {
                 (DecisionKind::Answer, Some(question)) => {
                     answer_example(interrupt.kind, &question.prompt)
                 }
+                (DecisionKind::Answer, None) => form_example(&interrupt.value.fields),
                 (_, _) => example(request, *kind),
             })
             .collect();
@@ -222,6 +242,19 @@ fn answer_example(kind: InterruptKind, prompt: &Prompt) -> String {
         r#"{"option_id":"…"}"#
     };
     format!(r#"{{"type":"answer","value":{value}}}"#)
+}
+
+/// A form that is filled in.
+fn form_example(fields: &[InputField]) -> String {
+    let fields = fields.iter().map(|field| {
+        let value = match field.kind {
+            FieldKind::Confirm => "true",
+            FieldKind::Text | FieldKind::Select => r#""…""#,
+        };
+        format!(r#""{}":{value}"#, line(&field.name))
+    });
+    let fields: Vec<String> = fields.collect();
+    format!(r#"{{"type":"answer","value":{{{}}}}}"#, fields.join(","))
 }
 
 /// A command line that continues with the same store.

@@ -11,13 +11,12 @@
 use std::{
     collections::HashMap,
     convert::Infallible,
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
 use holdpoint_core::{ActionId, Digest, Entry, Event, Finish, State, ThreadId, decode_records};
-use holdpoint_engine::{Engine, Watcher};
-use holdpoint_models::Delta;
+use holdpoint_engine::{Engine, Said, Watcher};
 use holdpoint_store::ThreadKey;
 use tokio::time::Instant;
 
@@ -139,7 +138,7 @@ impl Screen {
             return;
         };
         if let Ok(entries) = decode_records(hash, &records) {
-            self.committed(key, &entries);
+            self.show_new(key, &entries);
         }
     }
 
@@ -172,7 +171,24 @@ impl Screen {
 }
 
 impl Watcher for Screen {
-    fn committed(&self, key: &ThreadKey, entries: &[Entry]) {
+    fn committed(&self, key: &ThreadKey, entries: &Arc<[Entry]>, _: &Arc<State>) {
+        self.show_new(key, entries);
+    }
+
+    fn said(&self, key: &ThreadKey, said: Said<'_>) {
+        let mut shown = self.lock();
+        if self.mode != Mode::Live || shown.thread != Some(key.thread) {
+            return;
+        }
+        let stream = shown.stream.get_or_insert_with(terminal::stream);
+        let text = stream.push(said.text);
+        terminal::part(&text);
+    }
+}
+
+impl Screen {
+    /// Shows those of these events that were not shown yet.
+    fn show_new(&self, key: &ThreadKey, entries: &[Entry]) {
         let mut shown = self.lock();
         if self.mode == Mode::Silent || shown.thread != Some(key.thread) {
             return;
@@ -185,18 +201,6 @@ impl Watcher for Screen {
                 shown.track(&entry.event);
                 shown.show(self.mode, &entry.event);
             }
-        }
-    }
-
-    fn delta(&self, key: &ThreadKey, delta: &Delta) {
-        let mut shown = self.lock();
-        if self.mode != Mode::Live || shown.thread != Some(key.thread) {
-            return;
-        }
-        if let Delta::Text(text) = delta {
-            let stream = shown.stream.get_or_insert_with(terminal::stream);
-            let text = stream.push(text);
-            terminal::part(&text);
         }
     }
 }

@@ -72,6 +72,7 @@ impl Names {
                 Subject::Node { node, .. } => node.clone(),
                 Subject::Question { name, prompt, .. } if name.is_empty() => prompt.title.clone(),
                 Subject::Question { name, .. } => name.clone(),
+                Subject::Confirmation { .. } => "what the model asked".to_owned(),
                 Subject::Action { .. } | Subject::Effect { .. } => continue,
             };
             self.0.insert(ask.action_id, name);
@@ -92,6 +93,7 @@ pub(crate) fn tell(event: &Event, names: &Names) -> String {
         Event::ThreadCreated { agent, session, .. } => {
             format!("thread created: {}/{}", line(agent), line(session))
         }
+        Event::Forked { parent, at, .. } => format!("goes on from {parent} after event {at}"),
         Event::RunStarted {
             run, plan_version, ..
         } => format!("run started: {run}, plan {plan_version}"),

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 
 use crate::{
     Action, ActionStatus, Active, Actor, AfterLate, AfterLookup, AfterModel, AfterUnknown, Called,
-    Digest, Doubt, Event, Fate, Finish, Frame, FramePath, FramePhase, GrantId, InterruptId,
+    Digest, Doubt, Event, Fate, Finish, Frame, FramePath, FramePhase, GrantId, InterruptId, Origin,
     Outcome, Params, Phase, Role, Run, Seen, State, Subject, ThreadKind, Timestamp, ToolFacts,
     ToolKind, Wait,
 };
@@ -40,6 +40,23 @@ pub fn apply(state: &mut State, at: Timestamp, by: &Actor, event: &Event) {
             state.tenant.clone_from(tenant);
             state.agent.clone_from(agent);
             state.session.clone_from(session);
+        }
+        Event::Forked {
+            parent,
+            at,
+            hash,
+            depth,
+            head,
+        } => {
+            state.forked = Some(Origin {
+                parent: *parent,
+                at: *at,
+                hash: *hash,
+                depth: *depth,
+            });
+            state.plan_version = head.plan_version;
+            state.run.clone_from(&head.run);
+            state.actions.clone_from(&head.actions);
         }
         Event::RunStarted {
             run,
@@ -139,19 +156,19 @@ pub fn apply(state: &mut State, at: Timestamp, by: &Actor, event: &Event) {
                             interrupt: interrupt.id,
                         }
                     }
-                    (Subject::Model | Subject::Node { .. } | Subject::Question { .. }, _) => {
-                        continue;
-                    }
+                    (
+                        Subject::Model
+                        | Subject::Node { .. }
+                        | Subject::Question { .. }
+                        | Subject::Confirmation { .. },
+                        _,
+                    ) => continue,
                 };
             }
             if let Some(old) = interrupt.supersedes {
                 // What only waited for the old question waits for the new one.
                 for action in state.actions.values_mut() {
-                    if action.status == (ActionStatus::Held { interrupt: old }) {
-                        action.status = ActionStatus::Held {
-                            interrupt: interrupt.id,
-                        };
-                    }
+                    wait_for_another(action, old, interrupt.id);
                 }
             }
             state.interrupts.insert(interrupt.id, (**interrupt).clone());
@@ -162,12 +179,14 @@ pub fn apply(state: &mut State, at: Timestamp, by: &Actor, event: &Event) {
             decisions,
             roles: _,
             permissions: _,
+            says: _,
         } => answered(state, at, by, *interrupt, decisions),
         Event::InterruptClosed {
             interrupt,
             status: _,
             reason: _,
             rejected,
+            says: _,
         } => withdrawn(state, *interrupt, rejected),
         Event::Paused => {
             if let Some(active) = state.active_mut() {
@@ -398,6 +417,25 @@ pub fn apply(state: &mut State, at: Timestamp, by: &Actor, event: &Event) {
                 run.phase = Phase::Ended(outcome.clone());
             }
         }
+    }
+}
+
+/// A question was replaced by another one.
+fn wait_for_another(action: &mut Action, old: InterruptId, new: InterruptId) {
+    match &mut action.status {
+        ActionStatus::Held { interrupt }
+        | ActionStatus::Waiting {
+            on: Wait::Answer { interrupt },
+            ..
+        } if *interrupt == old => *interrupt = new,
+        ActionStatus::Held { .. }
+        | ActionStatus::Ready { .. }
+        | ActionStatus::Started { .. }
+        | ActionStatus::Unknown { .. }
+        | ActionStatus::Unsettled { .. }
+        | ActionStatus::InDoubt { .. }
+        | ActionStatus::Waiting { .. }
+        | ActionStatus::Undoing { .. } => {}
     }
 }
 

@@ -6,7 +6,9 @@
 mod answer;
 mod breakpoint;
 mod command;
+mod confirm;
 mod effect;
+mod fork;
 mod frame;
 mod grant;
 mod late;
@@ -19,7 +21,7 @@ mod timer;
 
 pub use command::{
     Command, Judged, JudgedCall, ModelTrouble, Past, Proof, Reply, RestatedCall, SettledAs,
-    Suspension, ToolNow,
+    Supersede, Suspension, ToolNow,
 };
 
 use crate::{
@@ -93,6 +95,7 @@ pub(crate) fn decide_on(
             input,
             limits,
             breakpoints,
+            supersede,
         } => {
             run::start(
                 &mut draft,
@@ -105,9 +108,15 @@ pub(crate) fn decide_on(
                     input,
                     limits,
                     breakpoints,
+                    supersede,
                 },
             )?;
         }
+        Command::Fork {
+            thread,
+            session,
+            from,
+        } => fork::fork(&mut draft, thread, session, &from)?,
         Command::Ask {
             thread,
             tenant,
@@ -126,9 +135,9 @@ pub(crate) fn decide_on(
             outside::ask(&mut draft, asker, kind, prompt, expiry)?;
         }
         Command::Withdraw { interrupt } => outside::withdraw(&mut draft, interrupt)?,
-        Command::Cancel => run::cancel(&mut draft)?,
-        Command::Pause => run::pause(&mut draft, true)?,
-        Command::Continue => run::pause(&mut draft, false)?,
+        Command::Cancel { run } => run::cancel(&mut draft, run)?,
+        Command::Pause { run } => run::pause(&mut draft, run, true)?,
+        Command::Continue { run } => run::pause(&mut draft, run, false)?,
         Command::Tick => timer::tick(&mut draft),
         Command::BeginStep {
             action,
@@ -171,12 +180,14 @@ pub(crate) fn decide_on(
             calls,
             mode,
             usage,
+            confirm,
         } => {
             let reply = model::Replied {
                 text,
                 calls,
                 mode,
                 usage,
+                confirm,
             };
             model::replied(&mut draft, frame, attempt, reply)?;
         }

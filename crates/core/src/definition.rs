@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::{Allowed, Digest, FORMAT, Gate, HttpRequest, Policy, Ruling, Span};
+use crate::{Allowed, Confirmation, Digest, FORMAT, Gate, HttpRequest, Policy, Ruling, Span};
 
 /// An agent's definition, complete and checked: every default filled in, every path absolute.
 ///
@@ -49,6 +49,10 @@ pub struct Definition {
     /// Whether its subagents' policies may only tighten its own.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub strict: bool,
+    /// How it recognises that its model asks for a confirmation in plain words. Only the agent itself has one: what a
+    /// subagent says is said to the agent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub confirm: Option<Confirmation>,
 }
 
 /// An agent that another one may give tasks to. Whatever it inherits is filled in.
@@ -100,6 +104,7 @@ impl Definition {
             breakpoints: Breakpoints::default(),
             subagents: Vec::new(),
             strict: false,
+            confirm: None,
         }
     }
 
@@ -169,6 +174,13 @@ impl Definition {
     #[must_use]
     pub const fn with_limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
+        self
+    }
+
+    /// Waits for a confirmation where the model asks for one in plain words.
+    #[must_use]
+    pub fn confirm(mut self, confirmation: Confirmation) -> Self {
+        self.confirm = Some(confirmation);
         self
     }
 

@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::{
     Action, ActionId, Breakpoints, Decision, Digest, Effect, FramePath, Grant, GrantId, GrantUse,
     Hooks, Interrupt, InterruptId, InterruptStatus, Limits, Lookup, Outcome, Params, Principal,
-    RunId, Span, ThreadId, ThreadKind, Timestamp, ToolCall, ToolFacts, ToolKind, Verdict,
+    RunId, Span, State, ThreadId, ThreadKind, Timestamp, ToolCall, ToolFacts, ToolKind, Verdict,
 };
 
 /// One thing that happened.
@@ -29,6 +29,19 @@ pub enum Event {
         /// What it is for.
         #[serde(default, skip_serializing_if = "is_default")]
         kind: ThreadKind,
+    },
+    /// The thread goes on from where another one stood. What was said before is read there.
+    Forked {
+        /// The other thread.
+        parent: ThreadId,
+        /// The event after which it stood there.
+        at: u64,
+        /// The chain up to there.
+        hash: Digest,
+        /// How many threads the conversation goes through.
+        depth: u32,
+        /// What was open there, without what was asked and what was allowed.
+        head: Box<State>,
     },
     /// A run began.
     RunStarted {
@@ -106,6 +119,9 @@ pub enum Event {
         /// The permissions that whoever answered had at that moment.
         #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
         permissions: BTreeSet<String>,
+        /// What the model is thereby told, where it asked in plain words.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        says: Option<String>,
     },
     /// A question was closed without an answer.
     InterruptClosed {
@@ -118,6 +134,9 @@ pub enum Event {
         /// The calls that are thereby rejected, as by the system: nobody decided in time.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         rejected: Vec<ActionId>,
+        /// What the model is thereby told, where it asked in plain words.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        says: Option<String>,
     },
     /// A call is about to be made.
     ActionStarted {
@@ -309,6 +328,7 @@ impl Event {
     pub const fn name(&self) -> &'static str {
         match self {
             Self::ThreadCreated { .. } => "thread_created",
+            Self::Forked { .. } => "forked",
             Self::RunStarted { .. } => "run_started",
             Self::ModelStarted { .. } => "model_started",
             Self::ModelReplied { .. } => "model_replied",

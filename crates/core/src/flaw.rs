@@ -64,6 +64,14 @@ impl Definition {
         if let Some(name) = twice(self.subagents.iter().map(|it| it.definition.name.as_str())) {
             return Some(format!("two subagents are called `{name}`"));
         }
+        if let Some(confirm) = &self.confirm {
+            if depth > 0 {
+                return Some("only the agent itself can have `confirm`".to_owned());
+            }
+            if let Some(flaw) = confirm.flaw() {
+                return Some(flaw);
+            }
+        }
         // A policy that is inherited speaks of the tools above as well.
         let tools: BTreeSet<&str> = self.own_tools().collect();
         let mut gates = self.policy.interrupt_on.keys();

@@ -61,6 +61,7 @@ fn settles_as_done(event: &Event, id: ActionId) -> bool {
             decided.action_id == id && matches!(decided.decision, Decision::Committed { .. })
         }),
         Event::ThreadCreated { .. }
+        | Event::Forked { .. }
         | Event::RunStarted { .. }
         | Event::ModelStarted { .. }
         | Event::ModelReplied { .. }
@@ -112,6 +113,7 @@ pub fn closing(entry: &Entry, id: InterruptId) -> Option<Closing> {
             interrupt, status, ..
         } if *interrupt == id => *status,
         Event::ThreadCreated { .. }
+        | Event::Forked { .. }
         | Event::RunStarted { .. }
         | Event::ModelStarted { .. }
         | Event::ModelReplied { .. }

@@ -43,6 +43,13 @@ fn open_rows(state: &State) -> BTreeSet<IndexRow> {
             interrupt.id.to_string(),
             interrupt.asked_at.as_micros(),
         );
+        if state.kind == ThreadKind::Agent {
+            add(
+                Index::Asked,
+                interrupt.requester.to_string(),
+                interrupt.asked_at.as_micros(),
+            );
+        }
     }
     if let Some(due_at) = state.due_at() {
         add(Index::Due, String::new(), due_at.as_micros());
@@ -65,6 +72,15 @@ fn past_rows(state: &State, entry: &Entry) -> Vec<IndexRow> {
             ThreadKind::Outside | ThreadKind::Grant => Vec::new(),
         },
         Event::RunStarted { run, .. } => vec![row(Index::Run, run.to_string(), seq)],
+        Event::Forked {
+            parent, at, head, ..
+        } => {
+            let at = i64::try_from(*at).unwrap_or(i64::MAX);
+            let run = head.run.as_ref();
+            let run = run.map(|run| row(Index::Run, run.id.to_string(), seq));
+            let fork = row(Index::Fork, parent.to_string(), at);
+            run.into_iter().chain([fork]).collect()
+        }
         Event::Answered {
             interrupt,
             decisions,

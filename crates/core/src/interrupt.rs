@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::{
-    ActionId, Actor, Allowed, Answer, Asked, Decision, Digest, FramePath, InterruptId, Misfit,
-    Prompt, RunId, State, Timestamp,
+    ActionId, Actor, Allowed, Answer, Asked, Decided, Decision, Digest, FramePath, InputField,
+    InterruptId, Misfit, Prompt, RunId, State, Timestamp, confirm::Filled,
 };
 
 /// What kind of question it is.
@@ -240,6 +240,17 @@ pub enum Subject {
         /// What is asked.
         prompt: Box<Prompt>,
     },
+    /// The model's own request for a confirmation, in plain words. Its text is in the journal.
+    Confirmation {
+        /// The event in which the model said it; 0 where that is in the thread that this one was forked from.
+        reply: u64,
+        /// The digest of the whole text.
+        text: Digest,
+        /// Where in the text the request begins, in bytes.
+        from: u32,
+        /// The form that is to be filled in.
+        fields: Vec<InputField>,
+    },
 }
 
 /// On which side of a node a run stops.
@@ -338,21 +349,26 @@ impl Interrupt {
     }
 
     /// How an interrupt that got these decisions is closed.
-    pub(crate) fn status_after<'a>(
-        decisions: impl IntoIterator<Item = &'a Decision>,
-    ) -> InterruptStatus {
-        let refuses = |decision: &Decision| match decision {
-            Decision::Reject { .. } => true,
+    pub(crate) fn status_after(&self, decisions: &[Decided]) -> InterruptStatus {
+        let refuses = |(ask, decided): (&Ask, &Decided)| match (&ask.subject, &decided.decision) {
+            (Subject::Confirmation { fields, .. }, decision) => {
+                let filled = Filled::new(fields, decision);
+                filled.is_ok_and(|filled| filled.status() == InterruptStatus::Rejected)
+            }
+            (_, Decision::Reject { .. }) => true,
             // Whoever says no in an answer has said no.
-            Decision::Answer { value } => value.get("approved") == Some(&Value::Bool(false)),
-            Decision::Approve { .. }
-            | Decision::Edit { .. }
-            | Decision::Respond { .. }
-            | Decision::Committed { .. }
-            | Decision::NotCommitted
-            | Decision::Compensate => false,
+            (_, Decision::Answer { value }) => value.get("approved") == Some(&Value::Bool(false)),
+            (
+                _,
+                Decision::Approve { .. }
+                | Decision::Edit { .. }
+                | Decision::Respond { .. }
+                | Decision::Committed { .. }
+                | Decision::NotCommitted
+                | Decision::Compensate,
+            ) => false,
         };
-        if decisions.into_iter().all(refuses) {
+        if self.asks.iter().zip(decisions).all(refuses) {
             InterruptStatus::Rejected
         } else {
             InterruptStatus::Resolved

@@ -7,6 +7,7 @@
 //! - [`next`]: what may go on now?
 mod action;
 mod apply;
+mod confirm;
 mod decide;
 mod decision;
 mod definition;
@@ -38,9 +39,10 @@ mod transcript;
 
 pub use action::{Action, ActionStatus, Doubt, Role, ToolFacts, Wait, Warrant, WarrantFrom};
 pub use apply::apply;
+pub use confirm::{BadField, Confirmation, FieldKind, Filled, InputField};
 pub use decide::{
     Command, Context, Judged, JudgedCall, MAX_ATTEMPTS, MAX_REJECTIONS, ModelTrouble, Past, Proof,
-    Reply, RestatedCall, SettledAs, Suspension, ToolNow, decide,
+    Reply, RestatedCall, SettledAs, Supersede, Suspension, ToolNow, decide,
 };
 pub use decision::{
     Allowed, Answer, Answers, BadAllowed, BadAnswer, Decision, DecisionKind, EditedAction,
@@ -80,6 +82,8 @@ pub use principal::{Actor, Principal, PrincipalKind};
 pub use prompt::{Choice, Prompt};
 pub use record::{Codec, FORMAT, Header, Index, IndexChange, IndexRow, Payload, Record};
 pub use refusal::{Refusal, explain_cause};
-pub use state::{Active, Frame, FramePath, FramePhase, Phase, Run, State, Status, ThreadKind};
+pub use state::{
+    Active, Frame, FramePath, FramePhase, Origin, Phase, Run, State, Status, ThreadKind,
+};
 pub use time::{Span, Timestamp};
 pub use transcript::{Conversation, Transcript};

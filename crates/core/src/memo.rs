@@ -115,6 +115,8 @@ impl Memos {
                         prompt,
                     } = &ask.subject
                     {
+                        let asker = (*action, name.clone());
+                        self.questions.insert(interrupt.id, asker);
                         self.wait(*action, name, Some(prompt.digest()));
                     }
                 }
@@ -192,6 +194,7 @@ impl Memos {
             }
             Event::RunEnded { .. } => *self = Self::default(),
             Event::ThreadCreated { .. }
+            | Event::Forked { .. }
             | Event::RunStarted { .. }
             | Event::ModelStarted { .. }
             | Event::ModelReplied { .. }

@@ -79,6 +79,17 @@ pub enum Misfit {
         /// What is wrong with it, and where.
         problem: String,
     },
+    /// A field of a form is not filled in as it must be.
+    #[error("`{name}` {problem}")]
+    Field {
+        /// What the form is for.
+        #[serde(flatten)]
+        action: Asked,
+        /// The field.
+        name: String,
+        /// What is wrong with it.
+        problem: String,
+    },
     /// Nothing can be granted with this answer.
     #[error("{action}: `grant`: {problem}")]
     Grant {

@@ -186,6 +186,10 @@ pub enum Index {
     Workflow,
     /// Grants that are wider than a thread: key = agent, sort = the sequence of the answer that gave it.
     Grant,
+    /// Forks: key = the thread that they go on from, sort = the event after which. What a fork reads is not trimmed.
+    Fork,
+    /// Pending interrupts of agents by who asked for the run: key = the principal, sort = when it was asked.
+    Asked,
 }
 
 impl Index {
@@ -201,6 +205,8 @@ impl Index {
             Self::Session => 6,
             Self::Workflow => 7,
             Self::Grant => 8,
+            Self::Fork => 9,
+            Self::Asked => 10,
         }
     }
 }

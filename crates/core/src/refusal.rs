@@ -18,6 +18,12 @@ pub enum Refusal {
     /// A new input came while a run is active.
     #[error("the thread has a run that is not over")]
     RunActive,
+    /// A thread was to begin that is there already.
+    #[error("the session exists already; name another one")]
+    ThreadExists,
+    /// No thread can begin where this one stands.
+    #[error("no fork can begin there: {0}; choose a checkpoint at which the run stands still")]
+    NotForkable(&'static str),
     /// There is no run, or it is over.
     #[error("the run is over")]
     RunOver,
@@ -95,6 +101,8 @@ impl Refusal {
             Self::NotFound => "not_found",
             Self::InterruptPending { .. } => "interrupt_pending",
             Self::RunActive => "run_active",
+            Self::ThreadExists => "thread_exists",
+            Self::NotForkable(_) => "not_forkable",
             Self::RunOver => "run_over",
             Self::NotPending { .. } => "not_pending",
             Self::Expired { .. } => "expired",

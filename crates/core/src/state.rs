@@ -98,6 +98,9 @@ pub struct State {
     pub agent: String,
     /// Its session; for a question from outside, the node.
     pub session: String,
+    /// Where it began, if it is a fork.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub forked: Option<Origin>,
     /// Grows with every change of plan.
     pub plan_version: u32,
     /// The current run, or the last one.
@@ -111,6 +114,19 @@ pub struct State {
     /// What people allowed once and for several calls.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub grants: BTreeMap<GrantId, Grant>,
+}
+
+/// Where a fork began.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Origin {
+    /// The thread that it goes on from.
+    pub parent: ThreadId,
+    /// The event after which.
+    pub at: u64,
+    /// The chain up to there.
+    pub hash: Digest,
+    /// How many threads its conversation goes through.
+    pub depth: u32,
 }
 
 /// What a thread is for.
@@ -305,6 +321,7 @@ impl Default for State {
             tenant: String::new(),
             agent: String::new(),
             session: String::new(),
+            forked: None,
             plan_version: 0,
             run: None,
             actions: BTreeMap::new(),
@@ -331,13 +348,15 @@ impl State {
         }
     }
 
-    /// What a question is about, in one word: the tool (of a step `TOOL.STEP`), `model`, or `question` where a program
+    /// What a question is about, in one word: the tool (of a step `TOOL.STEP`), `model`, `confirmation` where the model asks in plain words,
+    /// or `question` where a program
     /// outside asks.
     #[must_use]
     pub fn asked_name(&self, ask: &Ask) -> String {
         let named = |action: &ActionId| self.actions.get(action).map(Action::shown_name);
         match &ask.subject {
             Subject::Node { node, .. } => node.clone(),
+            Subject::Confirmation { .. } => "confirmation".to_owned(),
             Subject::Question { action, .. } => action
                 .as_ref()
                 .and_then(named)
@@ -379,12 +398,18 @@ impl State {
     /// Whether a frame stands at a breakpoint: nothing of it starts until that is answered.
     #[must_use]
     pub fn is_held(&self, frame: &FramePath) -> bool {
-        let at_a_node = |interrupt: &Interrupt| {
+        let holds = |interrupt: &Interrupt| {
             let mut asks = interrupt.asks.iter();
-            asks.any(|ask| matches!(ask.subject, Subject::Node { .. }))
+            asks.any(|ask| match ask.subject {
+                Subject::Node { .. } | Subject::Confirmation { .. } => true,
+                Subject::Action { .. }
+                | Subject::Effect { .. }
+                | Subject::Model
+                | Subject::Question { .. } => false,
+            })
         };
         let mut interrupts = self.interrupts.values();
-        interrupts.any(|interrupt| interrupt.frame == *frame && at_a_node(interrupt))
+        interrupts.any(|interrupt| interrupt.frame == *frame && holds(interrupt))
     }
 
     /// When the first of its sleeping actions is to be woken.

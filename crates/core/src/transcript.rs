@@ -116,6 +116,18 @@ impl Transcript {
                 conversation.apply(event);
             }
         }
+        // Only the agent's own model asks in plain words.
+        if let Event::Answered {
+            says: Some(says), ..
+        }
+        | Event::InterruptClosed {
+            says: Some(says), ..
+        } = event
+        {
+            self.root.settled.push(Message::User {
+                content: says.clone(),
+            });
+        }
         if matches!(
             event,
             Event::RunStarted { .. } | Event::StopRequested { .. }
@@ -367,6 +379,7 @@ impl Conversation {
                 self.compensations.clear();
             }
             Event::ThreadCreated { .. }
+            | Event::Forked { .. }
             | Event::ModelFailed { .. }
             | Event::InterruptRaised(_)
             | Event::ActionUnknown { .. }

@@ -1,20 +1,19 @@
-//! The file as a whole: `apiVersion`, `kind`, `metadata`, `spec`.
+//! The `spec` of `apiVersion: holdpoint/v1`.
 
 use holdpoint_core::{Allowed, Breakpoints, DecisionKind, Definition, Limits};
-use holdpoint_yaml::{Content, Field, Fields, Node, Report};
+use holdpoint_yaml::{Field, Fields, Report};
 
 use crate::{
     breakpoint,
     command::Base,
+    confirm,
     family::Family,
-    name,
+    names::Names,
     parts::{Parts, Unsaid, has_subagents},
     subagent,
 };
 
-const API_VERSION: &str = "holdpoint/v1";
-pub(crate) const KIND: &str = "Agent";
-const KEYS: [&str; 11] = [
+const KEYS: [&str; 12] = [
     "model",
     "system_prompt",
     "tools",
@@ -26,25 +25,18 @@ const KEYS: [&str; 11] = [
     "subagents",
     "strict",
     "true_includes_respond",
+    "confirm",
 ];
 
-const NAME_HELP: &str =
-    "use letters, digits, `_`, `-` and `.`; a `/` separates agent and session in `AGENT/SESSION`";
-
-/// Turns the tree of a file into a definition. `None` only if a problem was reported.
-pub(crate) fn read(root: &Node, base: &Base, report: &mut Report) -> Option<Definition> {
-    let fields = Fields::open(
-        &Field::root(root),
-        &["apiVersion", "kind", "metadata", "spec"],
-        report,
-    )?;
-    require_version(&fields, report);
-    fields.expect_word("kind", KIND, report);
-    let metadata = fields.required("metadata", "add `metadata: {name: …}`", report);
-    let named = metadata.and_then(|field| read_metadata(&field, report));
-    let help = "add `spec:` with a model, tools and `interrupt_on`";
-    let spec = fields.required("spec", help, report)?;
-    let fields = Fields::open(&spec, &KEYS, report)?;
+/// Reads the `spec` of an agent that has this name and version. `None` only if a problem was reported.
+pub(crate) fn read(
+    spec: &Field<'_>,
+    named: Option<(String, String)>,
+    base: &Base,
+    names: &Names,
+    report: &mut Report,
+) -> Option<Definition> {
+    let fields = Fields::open(spec, &KEYS, report)?;
     let system_prompt = match fields.optional("system_prompt") {
         None => Some(None),
         Some(field) => field.text(report).map(|text| Some(text.to_owned())),
@@ -57,16 +49,21 @@ pub(crate) fn read(root: &Node, base: &Base, report: &mut Report) -> Option<Defi
         None => Some(Allowed::standard()),
         Some(field) => read_asks(&field, report),
     };
+    let confirm = match fields.optional("confirm") {
+        None => Some(None),
+        Some(field) => confirm::read(&field, report),
+    };
     // A file in which one of these is wrong is refused; the defaults are for finding its other problems.
     let version = named.as_ref().map(|(_, version)| version.clone());
     let mut family = Family::new(
         base,
+        names,
         version.unwrap_or_default(),
         limits.unwrap_or_default(),
         asks.unwrap_or_else(Allowed::standard),
     );
     family.has_tasks = has_subagents(&fields);
-    let parts = Parts::read(&spec, &fields, Unsaid::Default, &mut family, report);
+    let parts = Parts::read(spec, &fields, Unsaid::Default, &mut family, report);
     let subagents = subagent::read_all(&fields, &parts, 1, &mut family, report);
     let breakpoints = match fields.optional("breakpoints") {
         None => Some(Breakpoints::default()),
@@ -76,30 +73,9 @@ pub(crate) fn read(root: &Node, base: &Base, report: &mut Report) -> Option<Defi
     let definition = parts.assemble(name, system_prompt?, subagents?, &family)?;
     Some(Definition {
         breakpoints: breakpoints?,
+        confirm: confirm?,
         ..definition
     })
-}
-
-fn require_version(fields: &Fields<'_>, report: &mut Report) {
-    let version = fields.optional("apiVersion");
-    match version {
-        Some(field) if matches!(&field.node.content, Content::Text(text) if text == "superagent/v1") =>
-        {
-            let help = format!("write the agent anew, with `apiVersion: {API_VERSION}`");
-            field.problem("`superagent/v1` is not read by this version", &help, report);
-        }
-        Some(_) | None => fields.expect_word("apiVersion", API_VERSION, report),
-    }
-}
-
-fn read_metadata(field: &Field<'_>, report: &mut Report) -> Option<(String, String)> {
-    let fields = Fields::open(field, &["name", "version"], report)?;
-    let name = fields
-        .required("name", "every agent needs a name", report)
-        .and_then(|field| name::read(&field, "an agent", NAME_HELP, report));
-    // A label for people: what a run is pinned to is the digest of the whole definition, so leaving it out is safe.
-    let version = fields.version(report);
-    Some((name?, version?))
 }
 
 /// What `true` allows a person to say.

@@ -6,7 +6,7 @@ use holdpoint_core::{Allowed, Limits};
 use holdpoint_yaml::{Field, Report};
 use serde::Serialize;
 
-use crate::command::Base;
+use crate::{command::Base, names::Names};
 
 /// What subagents may inherit in all, in bytes of its stored form: a small file must not become a large definition.
 const ROOM: usize = 4 << 20;
@@ -15,6 +15,7 @@ const ROOM: usize = 4 << 20;
 #[derive(Debug)]
 pub(crate) struct Family<'a> {
     pub(crate) base: &'a Base,
+    pub(crate) names: &'a Names,
     pub(crate) version: String,
     pub(crate) limits: Limits,
     /// What `true` allows a person to say.
@@ -34,9 +35,16 @@ pub(crate) struct Nodes {
 }
 
 impl<'a> Family<'a> {
-    pub(crate) fn new(base: &'a Base, version: String, limits: Limits, asks: Allowed) -> Self {
+    pub(crate) fn new(
+        base: &'a Base,
+        names: &'a Names,
+        version: String,
+        limits: Limits,
+        asks: Allowed,
+    ) -> Self {
         Self {
             base,
+            names,
             version,
             limits,
             asks,

@@ -49,7 +49,7 @@ impl Parts {
         report: &mut Report,
     ) -> Self {
         let model = match (fields.optional("model"), unsaid) {
-            (Some(field), _) => model::read(&field, family.base, report),
+            (Some(field), _) => model::read(&field, family.base, family.names, report),
             (None, Unsaid::Default) => {
                 fields.required("model", model::MISSING, report);
                 None
@@ -105,7 +105,7 @@ impl Parts {
         }
     }
 
-    /// The definition that they make, without breakpoints.
+    /// The definition that they make, without what only the agent of the file has.
     pub(crate) fn assemble(
         self,
         name: String,
@@ -126,6 +126,7 @@ impl Parts {
             breakpoints: Breakpoints::default(),
             subagents,
             strict: self.strict?,
+            confirm: None,
         })
     }
 }

@@ -24,10 +24,16 @@ const KEYS: [&str; 10] = [
     "subagents",
     "strict",
 ];
-const OF_THE_FILE: Elsewhere<'_> = Elsewhere {
-    keys: &["version", "limits", "breakpoints", "true_includes_respond"],
-    help: "it is said once, for the agent of the file and all its subagents",
-};
+const ABOVE: [Elsewhere<'_>; 2] = [
+    Elsewhere {
+        keys: &["version", "limits", "breakpoints", "true_includes_respond"],
+        help: "it is said once, for the agent of the file and all its subagents",
+    },
+    Elsewhere {
+        keys: &["confirm"],
+        help: "what a subagent says is said to the agent above, and no person reads it; only the agent of the file asks people in words",
+    },
+];
 
 /// Reads the subagents of an agent that has these `parts`. They are `depth` below the agent of the file.
 pub(crate) fn read_all(
@@ -76,7 +82,7 @@ fn read(
     family: &mut Family<'_>,
     report: &mut Report,
 ) -> Option<Subagent> {
-    let fields = Fields::open_below(item, &KEYS, &OF_THE_FILE, report)?;
+    let fields = Fields::open_below(item, &KEYS, &ABOVE, report)?;
     let help = format!(
         "use 1 to {} letters, digits, `_`, `-` and `.`",
         holdpoint_core::MAX_NAME

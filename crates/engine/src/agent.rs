@@ -174,6 +174,7 @@ impl Agent {
         let breakpoints = &self.definition.breakpoints;
         self.offered.iter().any(asks)
             || !breakpoints.is_empty()
+            || self.definition.confirm.is_some()
             || self.subagents.values().any(Self::is_gated)
     }
 }
@@ -299,6 +300,25 @@ impl Agents {
         agent
     }
 
+    /// Makes a definition ready, without storing it. Returns its canonical text as well.
+    pub(crate) fn prepare(&self, definition: Definition) -> Result<(Arc<Agent>, String), Error> {
+        let unusable = |reason: String| Error::Definition {
+            agent: definition.name.clone(),
+            reason,
+        };
+        if let Some(reason) = definition.flaw() {
+            return Err(unusable(reason));
+        }
+        let text = definition.to_canonical();
+        let text = text.map_err(|error| unusable(error.to_string()))?;
+        let digest = Digest::of(text.as_bytes());
+        let agent = match self.known(digest) {
+            Some(agent) => agent,
+            None => self.keep(Agent::new(definition, digest, &self.kit)?),
+        };
+        Ok((agent, text))
+    }
+
     /// Stores a definition by its digest and makes it the current one of its agent.
     pub(crate) async fn publish(
         &self,
@@ -307,21 +327,8 @@ impl Agents {
         definition: Definition,
     ) -> Result<Arc<Agent>, Error> {
         let name = definition.name.clone();
-        if let Some(reason) = definition.flaw() {
-            let agent = name;
-            return Err(Error::Definition { agent, reason });
-        }
-        let text = definition
-            .to_canonical()
-            .map_err(|error| Error::Definition {
-                agent: name.clone(),
-                reason: error.to_string(),
-            })?;
-        let digest = Digest::of(text.as_bytes());
-        let agent = match self.known(digest) {
-            Some(agent) => agent,
-            None => self.keep(Agent::new(definition, digest, &self.kit)?),
-        };
+        let (agent, text) = self.prepare(definition)?;
+        let digest = agent.digest;
         store
             .put_blob(tenant, Payload::json(text.into_bytes()), digest)
             .await?;

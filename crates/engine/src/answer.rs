@@ -1,17 +1,17 @@
 //! A person's answer: checked against schemas, policy and the current definition before it is submitted.
 
 use holdpoint_core::{
-    Action, ActionId, Answer, Ask, Command, Context, Decision, Digest, Index, InterruptId,
-    Principal, Prompt, Refusal, Reply, RestatedCall, State, Subject, ThreadKind, Verdict, closing,
+    Action, ActionId, Answer, Answers, Ask, Command, Context, Decision, Digest, Index, InterruptId,
+    Prompt, Refusal, Reply, RestatedCall, RunId, State, Subject, ThreadKind, Verdict, closing,
     decide, decode_records,
 };
 use holdpoint_store::{Direction, Scan, ThreadKey};
 use serde_json::Value;
 
 use crate::{
-    Engine, Error, Submitted,
+    Engine, Error, Request, Submitted,
     agent::Current,
-    driver::Order,
+    driver::{Order, Standing},
     judge::{self, Caller},
     thread::{Thread, engine_principal, fresh_seed},
 };
@@ -24,12 +24,34 @@ impl Engine {
     /// The answer is refused, and nothing has changed; or the question was stale, and stands anew.
     pub async fn answer(
         &self,
-        by: &Principal,
+        request: impl Into<Request>,
         key: &ThreadKey,
         interrupt: InterruptId,
         answer: Answer,
     ) -> Result<Submitted, Error> {
-        self.answer_all(by, key, vec![(interrupt, answer)]).await
+        self.answer_all(request, key, vec![(interrupt, answer)])
+            .await
+    }
+
+    /// Answers what a run asks: its only pending interrupt, or those that are named.
+    ///
+    /// # Errors
+    ///
+    /// As [`Engine::answer_all`]; it asks nothing, or several things.
+    pub async fn answer_run(
+        &self,
+        request: impl Into<Request>,
+        key: &ThreadKey,
+        run: RunId,
+        answers: Answers,
+    ) -> Result<Submitted, Error> {
+        let request = request.into();
+        let answered = async {
+            let state = self.state(key).await?.ok_or(Refusal::NotFound)?;
+            let answers = meant(&state, run, answers)?;
+            self.answer_once(&request, key, answers).await
+        };
+        self.once(&request, Box::pin(answered)).await
     }
 
     /// Answers several pending interrupts of a thread: all of these answers are taken, or none.
@@ -39,7 +61,18 @@ impl Engine {
     /// One of them is refused, and nothing has changed; or a question was stale, and stands anew.
     pub async fn answer_all(
         &self,
-        by: &Principal,
+        request: impl Into<Request>,
+        key: &ThreadKey,
+        answers: Vec<(InterruptId, Answer)>,
+    ) -> Result<Submitted, Error> {
+        let request = request.into();
+        let answered = self.answer_once(&request, key, answers);
+        self.once(&request, Box::pin(answered)).await
+    }
+
+    async fn answer_once(
+        &self,
+        request: &Request,
         key: &ThreadKey,
         answers: Vec<(InterruptId, Answer)>,
     ) -> Result<Submitted, Error> {
@@ -60,7 +93,7 @@ impl Engine {
         let now = self.store().now();
         let mut context = Context {
             now,
-            by: by.clone(),
+            by: request.by.clone(),
             seed: fresh_seed(now)?,
         };
         // Gates are passed in their order: the tool's version is looked at only once the answer fits.
@@ -78,10 +111,7 @@ impl Engine {
                 return Err(self.ask_again(key, reply.interrupt, restate).await?);
             }
         }
-        let order = Order {
-            command,
-            by: by.clone(),
-        };
+        let order = request.order(command);
         match self.submit_on(thread, head.as_ref(), order).await {
             Err(Error::Refused(refusal)) => Err(self.explain(key, refusal).await?),
             other => other,
@@ -96,11 +126,8 @@ impl Engine {
         restate: Command,
     ) -> Result<Error, Error> {
         let by = engine_principal(&key.tenant);
-        let order = Order {
-            command: restate,
-            by,
-        };
-        let state = self.append_open(key, order).await?;
+        let order = Order::new(restate, by);
+        let Standing { state, .. } = self.append_open(key, order).await?;
         let again = state
             .interrupts
             .values()
@@ -141,7 +168,9 @@ impl Engine {
                     Subject::Action { .. }
                     | Subject::Effect { .. }
                     | Subject::Model
-                    | Subject::Node { .. } => None,
+                    | Subject::Node { .. }
+                    // Core looks at the form itself.
+                    | Subject::Confirmation { .. } => None,
                 },
                 Decision::Approve { .. }
                 | Decision::Reject { .. }
@@ -251,7 +280,7 @@ impl Engine {
             // What is due is done by whoever sees it.
             let by = engine_principal(&key.tenant);
             let command = Command::Tick;
-            self.append_open(key, Order { command, by }).await?;
+            self.append_open(key, Order::new(command, by)).await?;
         }
         let Refusal::NotPending { interrupt } = refusal else {
             return Ok(refusal.into());
@@ -294,6 +323,34 @@ impl Engine {
                 None => Refusal::NotPending { interrupt }.into(),
             },
         )
+    }
+}
+
+/// The interrupts of a run that these answers are for.
+fn meant(state: &State, run: RunId, answers: Answers) -> Result<Vec<(InterruptId, Answer)>, Error> {
+    let pending = |id: &InterruptId| state.interrupts.get(id).filter(|it| it.run == run);
+    match answers {
+        Answers::ByInterrupt(answers) => {
+            // One that is closed may be named: who was faster is told further on. One of another run may not.
+            let foreign =
+                |id: &InterruptId| state.interrupts.contains_key(id) && pending(id).is_none();
+            match answers.iter().map(|(id, _)| *id).find(foreign) {
+                Some(interrupt) => Err(Refusal::NotPending { interrupt }.into()),
+                None => Ok(answers),
+            }
+        }
+        Answers::Only(answer) => {
+            let ids: Vec<InterruptId> = state.interrupts.keys().copied().collect();
+            let ids: Vec<InterruptId> =
+                ids.into_iter().filter(|id| pending(id).is_some()).collect();
+            match ids.as_slice() {
+                [only] => Ok(vec![(*only, answer)]),
+                [] => Err(Error::NothingPending),
+                several => Err(Error::Ambiguous {
+                    pending: several.to_vec(),
+                }),
+            }
+        }
     }
 }
 

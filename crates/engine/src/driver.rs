@@ -13,7 +13,7 @@ mod weak;
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
-use holdpoint_core::{Batch, Command, Context, Principal, Refusal, Seed, Timestamp, next};
+use holdpoint_core::{Batch, Command, Context, Principal, Refusal, Seed, State, Timestamp, next};
 use holdpoint_store::{AppendError, Epoch, Fence, LeaseAfter, Space};
 use tokio::{
     sync::watch,
@@ -23,7 +23,7 @@ use tokio::{
 
 use self::steps::Entries;
 use crate::{
-    Engine, Error,
+    Engine, Error, Mark,
     agent::Current,
     drivers::Registration,
     error::from_append,
@@ -36,6 +36,27 @@ use crate::{
 pub(crate) struct Order {
     pub(crate) command: Command,
     pub(crate) by: Principal,
+    /// By what the caller's request is known again.
+    pub(crate) mark: Option<Mark>,
+}
+
+impl Order {
+    /// A command that nobody asked for under a mark.
+    pub(crate) const fn new(command: Command, by: Principal) -> Self {
+        Self {
+            command,
+            by,
+            mark: None,
+        }
+    }
+}
+
+/// A thread as a command left it.
+#[derive(Debug, Clone)]
+pub(crate) struct Standing {
+    /// As it was before. What the command led to comes after.
+    pub(crate) before: Arc<State>,
+    pub(crate) state: Arc<State>,
 }
 
 /// Why a driver stopped driving.
@@ -56,6 +77,8 @@ pub(crate) struct Driver {
     seed: Seed,
     /// What is to be decided in the next round.
     orders: Vec<Order>,
+    /// The thread before this driver's first append, once that is committed.
+    before: Option<Arc<State>>,
     lease: Lease,
     flights: JoinSet<Landing>,
     aloft: HashMap<Flight, AbortHandle>,
@@ -84,9 +107,9 @@ enum Lease {
 /// What became of a caller's command.
 pub(crate) enum Begun {
     /// It is committed, and there is work.
-    Driving(Box<Driver>),
+    Driving(Box<Driver>, Standing),
     /// It is committed, and nothing is left to do.
-    Stopped,
+    Stopped(Standing),
     /// Another driver holds the lease, and nothing was committed.
     NotOurs,
 }
@@ -132,6 +155,7 @@ impl Driver {
             thread,
             seed,
             orders,
+            before: None,
             lease,
             flights: JoinSet::new(),
             aloft: HashMap::new(),
@@ -151,9 +175,21 @@ impl Driver {
     ///
     /// The command is refused, or the store fails.
     pub(crate) async fn begin(mut self) -> Result<Begun, Error> {
-        Ok(match self.round().await? {
-            Round::Committed => Begun::Driving(Box::new(self)),
-            Round::Exit(Exit::Stopped) => Begun::Stopped,
+        let order = self.orders.first().cloned();
+        let round = self.round().await?;
+        let state = Arc::clone(&self.thread.state);
+        let standing = Standing {
+            before: self.before.clone().unwrap_or_else(|| Arc::clone(&state)),
+            state,
+        };
+        if let (Some(order), None) = (&order, &self.before)
+            && !matches!(round, Round::Exit(Exit::NotOurs))
+        {
+            self.engine.note(order, &standing.state).await?;
+        }
+        Ok(match round {
+            Round::Committed => Begun::Driving(Box::new(self), standing),
+            Round::Exit(Exit::Stopped) => Begun::Stopped(standing),
             Round::Exit(Exit::NotOurs) => Begun::NotOurs,
         })
     }
@@ -165,6 +201,14 @@ impl Driver {
     /// Dropping the future is like the death of the process: calls in flight are lost and found again by whoever drives
     /// the thread next, once the lease has ended.
     pub(crate) async fn run(mut self) -> Result<Exit, Error> {
+        let driven = self.drive().await;
+        if driven.is_err() {
+            self.let_go().await;
+        }
+        driven
+    }
+
+    async fn drive(&mut self) -> Result<Exit, Error> {
         loop {
             if (self.has_news || !self.orders.is_empty() || self.entries.has_wishes())
                 && let Round::Exit(exit) = self.round().await?
@@ -212,9 +256,15 @@ impl Driver {
             self.decide_orders(&mut batch).await?;
             let granted = self.decide_wishes(&mut batch).await?;
             let started = self.decide_starts(&mut batch).await?;
-            let idle = next(batch.state()).is_empty();
+            let goes = self.engine.is_draining() && self.aloft.is_empty() && started.is_empty();
+            let idle = goes || next(batch.state()).is_empty();
             if batch.is_empty() {
                 if !idle {
+                    if let Lease::Wanted { .. } = self.lease
+                        && let Some(exit) = self.take().await?
+                    {
+                        return Ok(Round::Exit(exit));
+                    }
                     self.grant(granted);
                     self.launch(&started).await?;
                     return Ok(Round::Committed);
@@ -239,7 +289,14 @@ impl Driver {
             // Counted from before the commit, so that we never believe to hold it longer than the store does.
             let until = Instant::now() + Duration::from(self.engine.options().lease);
             let unchanged = |current: Current| current.unchanged(&self.thread.state.agent);
-            let cells = self.current.map(unchanged).into_iter().collect();
+            let before = Arc::clone(&self.thread.state);
+            let mark = |order: &Order| {
+                self.engine
+                    .mark_change(order, before.version, batch.state())
+            };
+            let marks = self.orders.iter().filter_map(mark);
+            let cells = self.current.map(unchanged).into_iter().chain(marks);
+            let cells = cells.collect();
             match self
                 .thread
                 .append(self.engine.store(), batch, cells, fence, lease)
@@ -253,7 +310,9 @@ impl Driver {
                         };
                     }
                     self.orders.clear();
-                    self.engine.tell(&self.thread.key, &entries);
+                    self.before.get_or_insert(before);
+                    self.engine
+                        .tell(&self.thread.key, entries, &self.thread.state);
                     self.grant(granted);
                     self.drop_unwanted();
                     if idle {
@@ -266,6 +325,14 @@ impl Driver {
                     return Ok(Round::Committed);
                 }
                 Err(Refused::Append(AppendError::Conflict { .. })) => self.look_again().await?,
+                Err(Refused::Append(AppendError::CellConflict {
+                    space: Space::Request,
+                    ..
+                })) => {
+                    if let Some(order) = self.orders.iter().find(|it| it.mark.is_some()) {
+                        return Err(self.engine.replayed(order).await?);
+                    }
+                }
                 Err(Refused::Append(AppendError::CellConflict {
                     space: Space::Definition,
                     ..
@@ -328,7 +395,7 @@ impl Driver {
 
     fn order(&mut self, command: Command) {
         let by = engine_principal(&self.thread.key.tenant);
-        self.orders.push(Order { command, by });
+        self.orders.push(Order::new(command, by));
     }
 }
 
@@ -351,9 +418,10 @@ pub(crate) const fn is_report(command: &Command) -> bool {
         Command::StartRun { .. }
         | Command::Ask { .. }
         | Command::Withdraw { .. }
-        | Command::Cancel
-        | Command::Pause
-        | Command::Continue
+        | Command::Fork { .. }
+        | Command::Cancel { .. }
+        | Command::Pause { .. }
+        | Command::Continue { .. }
         | Command::Tick
         | Command::BeginStep { .. }
         | Command::Suspend { .. }

@@ -2,20 +2,23 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
 };
 
 use holdpoint_core::{
-    Command, Definition, Digest, Entry, Payload, Principal, Refusal, Span, ThreadId,
+    Command, Definition, Digest, Entry, FramePath, Payload, Refusal, RunId, Span, State, Supersede,
+    ThreadId,
 };
-use holdpoint_models::Delta;
-use holdpoint_store::{SharedStore, ThreadKey};
+use holdpoint_store::{Epoch, SharedStore, ThreadKey};
 use tokio::sync::Notify;
 
 use crate::{
-    Agent, Error, Kit, Submitted,
+    Agent, Error, Kit, Request, Submitted,
     agent::Agents,
-    driver::Order,
     grants::WideGrants,
     recent::{Parked, Recent},
     thread::{Thread, engine_principal},
@@ -29,6 +32,18 @@ pub struct Options {
     pub lease: Span,
     /// How long one model call may take.
     pub model_timeout: Span,
+    /// What an agent that asks people may do on a store that forgets.
+    pub forgetful: Forgetful,
+}
+
+/// What an agent that asks people may do on a store that forgets.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Forgetful {
+    /// Nothing: nobody would be there to hear the answer.
+    #[default]
+    Refuse,
+    /// Run, because the process stays and whoever runs it said so.
+    Allow,
 }
 
 impl Default for Options {
@@ -36,16 +51,35 @@ impl Default for Options {
         Self {
             lease: Span::from_secs(10),
             model_timeout: Span::from_secs(120),
+            forgetful: Forgetful::Refuse,
         }
     }
 }
 
 /// Is told what happens in this process, for showing it. It cannot change anything.
 pub trait Watcher: Send + Sync + std::fmt::Debug {
-    /// Events of a thread that this process drives were committed, by it or by another one.
-    fn committed(&self, key: &ThreadKey, entries: &[Entry]);
+    /// Events of a thread were committed, and this is the state after them. It is a hint: the same events may be told
+    /// twice, and not in their order.
+    fn committed(&self, key: &ThreadKey, entries: &Arc<[Entry]>, after: &Arc<State>);
     /// A model said a part of something that is not committed yet.
-    fn delta(&self, key: &ThreadKey, delta: &Delta);
+    fn said(&self, key: &ThreadKey, said: Said<'_>);
+}
+
+/// A part of what a model says, before it is committed.
+#[derive(Debug, Clone, Copy)]
+pub struct Said<'a> {
+    /// In this run.
+    pub run: RunId,
+    /// In this frame.
+    pub frame: &'a FramePath,
+    /// The how-manieth try of this turn.
+    pub attempt: u32,
+    /// By the driver with this epoch.
+    pub epoch: Epoch,
+    /// How many bytes were said before, in this try.
+    pub from: usize,
+    /// What is said.
+    pub text: &'a str,
 }
 
 /// Drives runs on a store. Cheap to clone.
@@ -65,6 +99,8 @@ struct Inner {
     drivers: Mutex<Drivers>,
     recent: Mutex<Recent>,
     wide: WideGrants,
+    /// Whether this process is about to go, and starts nothing any more.
+    draining: AtomicBool,
 }
 
 impl Engine {
@@ -85,6 +121,7 @@ impl Engine {
             drivers: Mutex::default(),
             recent: Mutex::default(),
             wide: WideGrants::default(),
+            draining: AtomicBool::new(false),
         }))
     }
 
@@ -124,6 +161,33 @@ impl Engine {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Whether this process drives a thread, or waits for it.
+    #[must_use]
+    pub fn drives(&self, key: &ThreadKey) -> bool {
+        self.drivers().contains_key(key)
+    }
+
+    pub(crate) fn is_draining(&self) -> bool {
+        self.0.draining.load(Ordering::Relaxed)
+    }
+
+    /// Starts nothing any more, and waits until what is in the air has come down and is recorded; but no longer than
+    /// this. What is left to do is found again by whoever recovers the store.
+    pub async fn drain(&self, grace: Duration) {
+        self.0.draining.store(true, Ordering::Relaxed);
+        let keys: Vec<ThreadKey> = self.drivers().keys().cloned().collect();
+        for key in &keys {
+            self.poke(key);
+        }
+        let landed = async {
+            while !self.drivers().is_empty() {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        // Whoever is not done by then is as if the process had died.
+        let _ = tokio::time::timeout(grace, landed).await;
+    }
+
     pub(crate) fn options(&self) -> &Options {
         &self.0.options
     }
@@ -137,19 +201,28 @@ impl Engine {
         &self.0.wide
     }
 
-    pub(crate) fn tell(&self, key: &ThreadKey, entries: &[Entry]) {
-        self.0.wide.note(entries);
+    pub(crate) fn tell(&self, key: &ThreadKey, entries: Vec<Entry>, after: &Arc<State>) {
+        self.0.wide.note(&entries);
         if let Some(watcher) = &self.0.watcher
             && !entries.is_empty()
         {
-            watcher.committed(key, entries);
+            watcher.committed(key, &entries.into(), after);
         }
     }
 
-    pub(crate) fn tell_delta(&self, key: &ThreadKey, delta: &Delta) {
+    pub(crate) fn tell_said(&self, key: &ThreadKey, said: Said<'_>) {
         if let Some(watcher) = &self.0.watcher {
-            watcher.delta(key, delta);
+            watcher.said(key, said);
         }
+    }
+
+    /// Makes a definition ready, without storing it: whether its tools, schemas and model can be used shows at once.
+    ///
+    /// # Errors
+    ///
+    /// As [`Engine::publish`].
+    pub fn prepare(&self, definition: Definition) -> Result<Arc<Agent>, Error> {
+        Ok(self.0.agents.prepare(definition)?.0)
     }
 
     /// Stores a definition and makes it its agent's current one.
@@ -171,14 +244,47 @@ impl Engine {
     /// The thread waits or has a run that is not over; the agent asks people but the store forgets; the store fails.
     pub async fn start(
         &self,
-        by: &Principal,
+        request: impl Into<Request>,
         agent: &Agent,
         session: &str,
         input: &str,
     ) -> Result<Submitted, Error> {
-        let tenant = &by.actor.tenant;
+        self.start_instead(request, agent, session, input, Supersede::Nothing)
+            .await
+    }
+
+    /// As [`Engine::start`], in place of a run that stands still.
+    ///
+    /// # Errors
+    ///
+    /// As [`Engine::start`].
+    pub async fn start_instead(
+        &self,
+        request: impl Into<Request>,
+        agent: &Agent,
+        session: &str,
+        input: &str,
+        supersede: Supersede,
+    ) -> Result<Submitted, Error> {
+        let request = request.into();
+        let started = self.start_once(&request, agent, session, input, supersede);
+        self.once(&request, Box::pin(started)).await
+    }
+
+    async fn start_once(
+        &self,
+        request: &Request,
+        agent: &Agent,
+        session: &str,
+        input: &str,
+        supersede: Supersede,
+    ) -> Result<Submitted, Error> {
+        let tenant = &request.by.actor.tenant;
         let name = &agent.definition.name;
-        if agent.is_gated() && !self.0.store.is_durable() {
+        if agent.is_gated()
+            && !self.0.store.is_durable()
+            && self.options().forgetful == Forgetful::Refuse
+        {
             return Err(Error::VolatileStore {
                 agent: name.clone(),
             });
@@ -203,19 +309,13 @@ impl Engine {
             input: input.to_owned(),
             limits: agent.definition.limits,
             breakpoints: agent.definition.breakpoints.clone(),
+            supersede,
         };
         let key = ThreadKey {
             tenant: tenant.as_str().into(),
             thread,
         };
-        self.submit(
-            key,
-            Order {
-                command,
-                by: by.clone(),
-            },
-        )
-        .await
+        self.submit(key, request.order(command)).await
     }
 
     /// Asks for the run to be stopped.
@@ -223,8 +323,15 @@ impl Engine {
     /// # Errors
     ///
     /// There is no such thread, or its run is over.
-    pub async fn cancel(&self, by: &Principal, key: &ThreadKey) -> Result<Submitted, Error> {
-        self.command(by, key, Command::Cancel).await
+    pub async fn cancel(
+        &self,
+        request: impl Into<Request>,
+        key: &ThreadKey,
+        run: Option<RunId>,
+    ) -> Result<Submitted, Error> {
+        let request = request.into();
+        let command = self.command(&request, key, Command::Cancel { run });
+        self.once(&request, Box::pin(command)).await
     }
 
     /// Lets nothing start until someone lets it go on. What is in flight goes on to its end.
@@ -232,8 +339,15 @@ impl Engine {
     /// # Errors
     ///
     /// There is no such thread, or its run is over.
-    pub async fn pause(&self, by: &Principal, key: &ThreadKey) -> Result<Submitted, Error> {
-        self.command(by, key, Command::Pause).await
+    pub async fn pause(
+        &self,
+        request: impl Into<Request>,
+        key: &ThreadKey,
+        run: Option<RunId>,
+    ) -> Result<Submitted, Error> {
+        let request = request.into();
+        let command = self.command(&request, key, Command::Pause { run });
+        self.once(&request, Box::pin(command)).await
     }
 
     /// Lets a paused run go on.
@@ -241,8 +355,15 @@ impl Engine {
     /// # Errors
     ///
     /// There is no such thread, or its run is over.
-    pub async fn unpause(&self, by: &Principal, key: &ThreadKey) -> Result<Submitted, Error> {
-        self.command(by, key, Command::Continue).await
+    pub async fn unpause(
+        &self,
+        request: impl Into<Request>,
+        key: &ThreadKey,
+        run: Option<RunId>,
+    ) -> Result<Submitted, Error> {
+        let request = request.into();
+        let command = self.command(&request, key, Command::Continue { run });
+        self.once(&request, Box::pin(command)).await
     }
 
     /// Does what is due in a thread: questions that nobody answered in time, sleeps that are over.
@@ -251,21 +372,20 @@ impl Engine {
     ///
     /// There is no such thread; the store fails.
     pub async fn tick(&self, key: &ThreadKey) -> Result<Submitted, Error> {
-        self.command(&engine_principal(&key.tenant), key, Command::Tick)
-            .await
+        let request = Request::from(&engine_principal(&key.tenant));
+        self.command(&request, key, Command::Tick).await
     }
 
     /// Commits a command to a thread that exists.
     async fn command(
         &self,
-        by: &Principal,
+        request: &Request,
         key: &ThreadKey,
         command: Command,
     ) -> Result<Submitted, Error> {
         if self.0.store.load(key).await?.is_none() {
             return Err(Refusal::NotFound.into());
         }
-        let by = by.clone();
-        self.submit(key.clone(), Order { command, by }).await
+        self.submit(key.clone(), request.order(command)).await
     }
 }

@@ -5,6 +5,8 @@ use holdpoint_models::NoSuchModel;
 use holdpoint_store::{AppendError, LeaseError, Unavailable};
 use holdpoint_tools::NoSuchTool;
 
+use crate::Marked;
+
 /// Why something could not be done.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -22,6 +24,21 @@ pub enum Error {
         /// By whom.
         by: Actor,
     },
+    /// The request came before, and this is what it led to.
+    #[error("the request was made before")]
+    Replayed(Box<Marked>),
+    /// Another request came before under the same mark.
+    #[error("another request was made under the same key")]
+    OtherRequest,
+    /// Several questions are pending, and the answer does not say which one it is for.
+    #[error("several interrupts are pending: {}", list(.pending))]
+    Ambiguous {
+        /// What is pending.
+        pending: Vec<InterruptId>,
+    },
+    /// Nothing is pending that could be answered.
+    #[error("nothing is pending")]
+    NothingPending,
     /// The answer cannot be read.
     #[error("the answer cannot be read: {0}")]
     BadAnswer(#[from] BadAnswer),
@@ -66,6 +83,10 @@ impl Error {
         match self {
             Self::Refused(refusal) => refusal.code(),
             Self::AlreadyDecided { .. } => "already_decided",
+            Self::Replayed(_) => "replayed",
+            Self::OtherRequest => "idempotency_mismatch",
+            Self::Ambiguous { .. } => "ambiguous",
+            Self::NothingPending => "not_pending",
             Self::BadAnswer(_) => "bad_answer",
             Self::BadQuestion(_) => "bad_question",
             Self::Tool(_) => "tool_unusable",
@@ -77,6 +98,11 @@ impl Error {
             Self::Unavailable(_) => "store_unavailable",
         }
     }
+}
+
+fn list(ids: &[InterruptId]) -> String {
+    let ids = ids.iter().map(|id| format!("`{id}`"));
+    ids.collect::<Vec<_>>().join(", ")
 }
 
 /// What an append can say once conflicts and fences have been dealt with.

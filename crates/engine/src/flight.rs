@@ -4,13 +4,13 @@ use std::{sync::Arc, time::Duration};
 
 use holdpoint_core::{
     Action, ActionId, ActionStatus, Command, Effect, FramePath, Grant, Lookup, ModelTrouble,
-    Outcome, Principal, Role, State, Timestamp, Transcript, Usage, Work,
+    Outcome, Principal, Role, RunId, State, Timestamp, Transcript, Usage, Work,
 };
-use holdpoint_models::{Failure, Reply, Request};
-use holdpoint_store::{ThreadKey, failpoint};
+use holdpoint_models::{Delta, Failure, Reply, Request};
+use holdpoint_store::{Epoch, ThreadKey, failpoint};
 use holdpoint_tools::{Call, SharedSteps};
 
-use crate::{Agent, Engine, judge::Caller};
+use crate::{Agent, Engine, Said, judge::Caller};
 
 /// How long after its deadline a tool is given to report that it was stopped.
 const GRACE: Duration = Duration::from_millis(500);
@@ -108,6 +108,10 @@ impl Flight {
 pub(crate) struct Turn {
     pub(crate) frame: FramePath,
     pub(crate) attempt: u32,
+    /// For this run.
+    pub(crate) run: RunId,
+    /// By the driver with this epoch.
+    pub(crate) epoch: Epoch,
     /// How long it may take.
     pub(crate) limit: Duration,
     /// Who asked for the run.
@@ -127,6 +131,8 @@ pub(crate) async fn call_model(
     let Turn {
         frame,
         attempt,
+        run,
+        epoch,
         limit,
         user,
         grants,
@@ -147,7 +153,22 @@ pub(crate) async fn call_model(
         tools: thinker.offered(),
         attempt,
     };
-    let mut deltas = |delta| engine.tell_delta(key, &delta);
+    let mut said = 0;
+    let mut deltas = |delta: Delta| {
+        let Delta::Text(text) = delta else { return };
+        engine.tell_said(
+            key,
+            Said {
+                run,
+                frame: &frame,
+                attempt,
+                epoch,
+                from: said,
+                text: &text,
+            },
+        );
+        said += text.len();
+    };
     let turn = tokio::time::timeout(limit, thinker.model().turn(request, &mut deltas)).await;
     let command = match turn.unwrap_or(Err(Failure::Timeout)) {
         Ok(Reply { text, calls, usage }) => {
@@ -179,6 +200,7 @@ pub(crate) async fn call_model(
                 calls,
                 mode: definition.interrupt_mode,
                 usage,
+                confirm: definition.confirm.clone().map(Box::new),
             }
         }
         Err(failure) => Command::ModelFailed {

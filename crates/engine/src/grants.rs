@@ -134,7 +134,7 @@ impl Engine {
             tenant: key.tenant.clone(),
             thread,
         };
-        match self.append_open(&counted, Order { command, by }).await {
+        match self.append_open(&counted, Order::new(command, by)).await {
             Ok(_) => Ok(true),
             Err(Error::Refused(Refusal::Stale(_))) => Ok(false),
             Err(error) => Err(error),
@@ -304,7 +304,7 @@ impl Engine {
             grant,
         };
         let by = by.clone();
-        self.append_open(&key, Order { command, by }).await?;
+        self.append_open(&key, Order::new(command, by)).await?;
         Ok(())
     }
 }

@@ -10,7 +10,10 @@ use holdpoint_core::{
 use holdpoint_store::{Direction, Scan, ThreadKey};
 use holdpoint_tools::unanswerable;
 
-use crate::{Engine, Error, driver::Order};
+use crate::{
+    Engine, Error,
+    driver::{Order, Standing},
+};
 
 /// A question of a program outside.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -86,12 +89,9 @@ impl Engine {
             prompt: Box::new(asking.prompt),
             expiry: asking.expiry,
         };
-        let order = Order {
-            command,
-            by: by.clone(),
-        };
+        let order = Order::new(command, by.clone());
         let state = match self.append_open(&key, order).await {
-            Ok(state) => state,
+            Ok(Standing { state, .. }) => state,
             Err(Error::Refused(refusal @ Refusal::InterruptPending { .. })) => {
                 let state = self.state(&key).await?.unwrap_or_default();
                 let same = state.interrupts.values().find(|interrupt| {
@@ -244,10 +244,7 @@ impl Engine {
         let Some(found) = self.outside(&by.actor.tenant, interrupt).await? else {
             return Err(Refusal::NotFound.into());
         };
-        let order = Order {
-            command: Command::Withdraw { interrupt },
-            by: by.clone(),
-        };
+        let order = Order::new(Command::Withdraw { interrupt }, by.clone());
         match self.append_open(&found.key, order).await {
             Ok(_) => Ok(()),
             Err(Error::Refused(refusal)) => Err(self.explain(&found.key, refusal).await?),
@@ -311,9 +308,11 @@ impl Outside {
 fn prompt_of(interrupt: &Interrupt) -> Option<&Prompt> {
     interrupt.asks.iter().find_map(|ask| match &ask.subject {
         Subject::Question { prompt, .. } => Some(&**prompt),
-        Subject::Action { .. } | Subject::Effect { .. } | Subject::Model | Subject::Node { .. } => {
-            None
-        }
+        Subject::Action { .. }
+        | Subject::Effect { .. }
+        | Subject::Model
+        | Subject::Node { .. }
+        | Subject::Confirmation { .. } => None,
     })
 }
 

@@ -1,7 +1,7 @@
 //! What a door can find out beforehand. It binds nobody: whatever is sent is checked again when it comes.
 
 use holdpoint_core::{
-    ActionId, Breakpoints, Command, Context, Digest, Limits, Params, Principal, decide,
+    ActionId, Breakpoints, Command, Context, Digest, Limits, Params, Principal, Supersede, decide,
 };
 use holdpoint_store::ThreadKey;
 
@@ -36,6 +36,7 @@ impl Engine {
             input: String::new(),
             limits: Limits::default(),
             breakpoints: Breakpoints::default(),
+            supersede: Supersede::Nothing,
         };
         decide(&state, command, &mut context)?;
         Ok(())

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use holdpoint_core::{
-    Entry, Index, IndexRow, InterruptId, Refusal, RunId, State, ThreadId, Transcript,
+    Damaged, Digest, Entry, Event, Index, IndexRow, Interrupt, InterruptId, Refusal, RunId, State,
+    Subject, ThreadId, Transcript, decode_records,
 };
 use holdpoint_store::{Direction, Scan, ThreadKey};
 
@@ -11,6 +12,9 @@ use crate::{
     Engine, Error, InterruptView, PendingPage, PendingView, RunView,
     thread::{leads_to, read_journal, read_transcript},
 };
+
+/// How many rows are counted with one read.
+const COUNTED_AT_ONCE: usize = 1_000;
 
 impl Engine {
     /// A thread's current state, or `None` if there is no such thread in its tenant.
@@ -39,6 +43,29 @@ impl Engine {
         Ok(journal)
     }
 
+    /// Some events of a thread: those after this one, at most so many. Their chain is checked from there on.
+    ///
+    /// # Errors
+    ///
+    /// The store fails, or the journal was tampered with.
+    pub async fn entries(
+        &self,
+        key: &ThreadKey,
+        after: u64,
+        limit: usize,
+    ) -> Result<Vec<Entry>, Error> {
+        let Some(before) = after.checked_sub(1) else {
+            let records = self.store().read(key, 0, limit).await?;
+            return Ok(decode_records(Digest::default(), &records)?);
+        };
+        // The event before them comes along for its hash.
+        let records = self.store().read(key, before, limit + 1).await?;
+        match records.split_first() {
+            Some((first, rest)) => Ok(decode_records(first.hash, rest)?),
+            None => Ok(Vec::new()),
+        }
+    }
+
     /// A thread's conversation up to a state that was read before.
     ///
     /// # Errors
@@ -59,6 +86,84 @@ impl Engine {
         };
         let transcript = self.transcript(key, &state).await?;
         Ok(RunView::new(&state, &transcript))
+    }
+
+    /// What a pending interrupt asks, in full: where the model asks in plain words, these words.
+    ///
+    /// # Errors
+    ///
+    /// The store fails, or the journal was tampered with.
+    pub async fn reason(
+        &self,
+        key: &ThreadKey,
+        state: &State,
+        interrupt: &Interrupt,
+    ) -> Result<String, Error> {
+        for ask in &interrupt.asks {
+            if let Subject::Confirmation {
+                reply, text, from, ..
+            } = &ask.subject
+            {
+                let said = match reply.checked_sub(1) {
+                    Some(before) => self.said(key, before).await?,
+                    // It was said in the thread that this one was forked from.
+                    None => {
+                        let transcript = self.transcript(key, state).await?;
+                        transcript.last_text().map(str::to_owned)
+                    }
+                };
+                let said = said.filter(|said| Digest::of(said.as_bytes()) == *text);
+                let from = usize::try_from(*from).unwrap_or(usize::MAX);
+                let words = said.as_deref().and_then(|said| said.get(from..));
+                let words = words.ok_or(Damaged::BrokenChain { seq: *reply })?;
+                return Ok(words.trim().to_owned());
+            }
+        }
+        let requests = InterruptView::new(state, interrupt).value.action_requests;
+        let words: Vec<String> = requests.into_iter().map(|it| it.description).collect();
+        Ok(words.join("\n\n"))
+    }
+
+    /// What a model said in the event after this one.
+    async fn said(&self, key: &ThreadKey, after: u64) -> Result<Option<String>, Error> {
+        let entry = self.entries(key, after, 1).await?.pop();
+        let Some(entry) = entry else { return Ok(None) };
+        if let Event::ModelReplied { text, .. } = entry.event {
+            return Ok(Some(text));
+        }
+        Ok(None)
+    }
+
+    /// How many questions of runs that this principal asked for are open; counted up to this number.
+    ///
+    /// # Errors
+    ///
+    /// The store fails.
+    pub async fn count_asked(
+        &self,
+        tenant: &str,
+        principal: &str,
+        up_to: usize,
+    ) -> Result<usize, Error> {
+        let mut count = 0;
+        let mut after = None;
+        loop {
+            let limit = COUNTED_AT_ONCE.min(up_to - count);
+            let scan = Scan {
+                index: Index::Asked,
+                key: Some(principal.to_owned()),
+                up_to: None,
+                direction: Direction::Forward,
+                after,
+                limit,
+            };
+            let rows = self.store().scan(tenant, scan).await?;
+            count += rows.len();
+            if rows.len() < limit || count >= up_to {
+                return Ok(count);
+            }
+            after = rows.last().cloned();
+        }
     }
 
     /// The threads of a tenant whose session has this name.

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use holdpoint_core::{Index, next};
+use holdpoint_core::{Index, ThreadId, next};
 use holdpoint_store::{Direction, Head, LeaseError, Scan, ThreadKey};
 
 use crate::{
@@ -14,6 +14,9 @@ use crate::{
 
 /// How often a thread that another process drives is looked at, where nothing tells us of a change.
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
+
+/// How many rows or heads one read fetches.
+const PAGE: usize = 500;
 
 impl Engine {
     /// Drives a thread, or follows whoever drives it, until there is nothing to do.
@@ -54,11 +57,30 @@ impl Engine {
         };
         // What was read before the lease was taken may be out of date.
         let news = thread.catch_up(store).await?;
-        self.tell(&thread.key, &news);
+        self.tell(&thread.key, news, &thread.state);
         Driver::holding(self.clone(), thread, epoch)?
             .run()
             .await
             .map(Some)
+    }
+
+    /// Drives a thread if nobody does.
+    ///
+    /// # Errors
+    ///
+    /// The store fails.
+    pub async fn take_up(&self, key: &ThreadKey) -> Result<(), Error> {
+        if self.is_draining() {
+            return Ok(());
+        }
+        let Some(head) = self.store().load(key).await? else {
+            return Ok(());
+        };
+        let thread = self.thread(key, Some(&head))?;
+        if !next(&thread.state).is_empty() {
+            self.take_over(thread).await?;
+        }
+        Ok(())
     }
 
     /// The threads with work that nobody alive is known to drive, after waiting for leases that may run out.
@@ -109,6 +131,35 @@ impl Engine {
         Ok(!next(&self.thread(key, Some(head))?.state).is_empty())
     }
 
+    /// Some threads with work that nobody drives, as far as can be told without waiting.
+    ///
+    /// # Errors
+    ///
+    /// The store fails.
+    pub async fn left_behind(&self, limit: usize) -> Result<Vec<ThreadKey>, Error> {
+        let store = self.store();
+        let mut found = Vec::new();
+        for tenant in store.tenants(Index::Runnable).await? {
+            let mut keys = self.threads_in(&tenant, Index::Runnable, None).await?;
+            // What this process drives needs no look.
+            {
+                let drivers = self.drivers();
+                keys.retain(|key| !drivers.contains_key(key));
+            }
+            for page in keys.chunks(PAGE) {
+                if found.len() >= limit {
+                    return Ok(found);
+                }
+                let threads: Vec<ThreadId> = page.iter().map(|key| key.thread).collect();
+                let heads = store.load_all(&tenant, &threads).await?;
+                let free = page.iter().zip(heads);
+                let free = free.filter(|(_, head)| head.is_some() && self.may_take(head.as_ref()));
+                found.extend(free.map(|(key, _)| key.clone()));
+            }
+        }
+        Ok(found)
+    }
+
     /// The threads in which something is due.
     ///
     /// # Errors
@@ -134,11 +185,12 @@ impl Engine {
         loop {
             let scan = Scan {
                 index,
-                key: None,
+                // Both indexes have the empty key only: so nothing is looked at that is not due.
+                key: Some(String::new()),
                 up_to,
                 direction: Direction::Forward,
                 after,
-                limit: 500,
+                limit: PAGE,
             };
             let rows = self.store().scan(tenant, scan).await?;
             keys.extend(rows.iter().map(|row| ThreadKey {
@@ -146,7 +198,7 @@ impl Engine {
                 thread: row.thread,
             }));
             after = rows.last().cloned();
-            if rows.len() < 500 {
+            if rows.len() < PAGE {
                 return Ok(keys);
             }
         }

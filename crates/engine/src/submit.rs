@@ -7,7 +7,7 @@ use holdpoint_store::{AppendError, Fence, Head, Holder, LeaseAfter, ThreadKey};
 
 use crate::{
     Engine, Error,
-    driver::{Begun, Driver, Exit, Order, is_report},
+    driver::{Begun, Driver, Exit, Order, Standing, is_report},
     error::from_append,
     thread::{Refused, Thread, fresh_seed, late_outcome},
 };
@@ -18,6 +18,7 @@ use crate::{
 pub struct Submitted {
     engine: Engine,
     key: ThreadKey,
+    standing: Standing,
     next: Next,
 }
 
@@ -37,6 +38,30 @@ impl Submitted {
     #[must_use]
     pub const fn key(&self) -> &ThreadKey {
         &self.key
+    }
+
+    /// The thread as the command left it.
+    #[must_use]
+    pub fn state(&self) -> &Arc<State> {
+        &self.standing.state
+    }
+
+    /// The thread as it was before: what the command led to comes after.
+    #[must_use]
+    pub fn before(&self) -> &Arc<State> {
+        &self.standing.before
+    }
+
+    /// Drives the run if this process has its lease. Where another one has it, nothing is left to do.
+    ///
+    /// # Errors
+    ///
+    /// As [`Submitted::finish`].
+    pub async fn drive(self) -> Result<(), Error> {
+        match self.next {
+            Next::Nothing | Next::Follow => Ok(()),
+            Next::Drive(driver) => driver.run().await.map(|_| ()),
+        }
     }
 
     /// Drives the run, or follows whoever drives it, until it stops: at its end, or because it waits.
@@ -78,21 +103,26 @@ impl Engine {
                 .begin()
                 .await;
             match begun {
-                Ok(Begun::Driving(driver)) => return Ok(self.submitted(key, Next::Drive(driver))),
-                Ok(Begun::Stopped) => return Ok(self.submitted(key, Next::Nothing)),
+                Ok(Begun::Driving(driver, standing)) => {
+                    return Ok(self.submitted(key, standing, Next::Drive(driver)));
+                }
+                Ok(Begun::Stopped(standing)) => {
+                    return Ok(self.submitted(key, standing, Next::Nothing));
+                }
                 // Another driver was faster; and a process that cannot drive may still decide.
                 Ok(Begun::NotOurs) | Err(Error::CannotDrive(_)) => {}
                 Err(error) => return Err(error),
             }
         }
-        self.append_open(&key, order).await?;
-        Ok(self.submitted(key, Next::Follow))
+        let standing = self.append_open(&key, order).await?;
+        Ok(self.submitted(key, standing, Next::Follow))
     }
 
-    fn submitted(&self, key: ThreadKey, next: Next) -> Submitted {
+    fn submitted(&self, key: ThreadKey, standing: Standing, next: Next) -> Submitted {
         Submitted {
             engine: self.clone(),
             key,
+            standing,
             next,
         }
     }
@@ -105,12 +135,12 @@ impl Engine {
         lease.holder == Holder::Dead || lease.until <= self.store().now()
     }
 
-    /// Commits a command without a lease, deciding it again whenever someone else was first. Returns the state after.
+    /// Commits a command without a lease, deciding it again whenever someone else was first.
     pub(crate) async fn append_open(
         &self,
         key: &ThreadKey,
         order: Order,
-    ) -> Result<Arc<State>, Error> {
+    ) -> Result<Standing, Error> {
         loop {
             let mut thread = self.load(key).await?;
             let now = self.store().now();
@@ -124,31 +154,37 @@ impl Engine {
                 Ok(()) => {}
                 Err(Refusal::Stale(_) | Refusal::RunOver) if is_report(&order.command) => {
                     let Some(late) = late_outcome(self.store(), key, &order.command).await? else {
-                        return Ok(thread.state);
+                        return Ok(Standing {
+                            before: Arc::clone(&thread.state),
+                            state: thread.state,
+                        });
                     };
                     batch.decide(late, &mut context)?;
                 }
                 Err(refusal) => return Err(refusal.into()),
             }
+            let before = Arc::clone(&thread.state);
             if batch.is_empty() {
-                return Ok(thread.state);
+                self.note(&order, &thread.state).await?;
+                let state = thread.state;
+                return Ok(Standing { before, state });
             }
+            let mark = self.mark_change(&order, before.version, batch.state());
+            let cells = mark.into_iter().collect();
             match thread
-                .append(
-                    self.store(),
-                    batch,
-                    Vec::new(),
-                    Fence::Open,
-                    LeaseAfter::Keep,
-                )
+                .append(self.store(), batch, cells, Fence::Open, LeaseAfter::Keep)
                 .await
             {
                 Ok((entries, _)) => {
-                    self.tell(key, &entries);
+                    self.tell(key, entries, &thread.state);
                     self.poke(key);
-                    return Ok(thread.state);
+                    let state = thread.state;
+                    return Ok(Standing { before, state });
                 }
                 Err(Refused::Append(AppendError::Conflict { .. })) => {}
+                Err(Refused::Append(AppendError::CellConflict { .. })) => {
+                    return Err(self.replayed(&order).await?);
+                }
                 Err(Refused::Append(error)) => return Err(from_append(error)),
                 Err(Refused::Other(error)) => return Err(error),
             }

@@ -48,7 +48,7 @@ impl Engine {
             let Some(state) = threads.get(&key) else {
                 continue;
             };
-            if let Some(summary) = RunSummary::of_head(state).filter(|last| last.run_id == run) {
+            if let Some(summary) = RunSummary::of(state).filter(|last| last.run_id == run) {
                 summaries.push(summary);
                 continue;
             }
@@ -60,7 +60,7 @@ impl Engine {
         Ok(summaries)
     }
 
-    async fn past_runs(
+    pub(crate) async fn past_runs(
         &self,
         key: &ThreadKey,
         state: &State,
@@ -70,6 +70,9 @@ impl Engine {
         for entry in self.journal(key).await? {
             if let Event::RunStarted { run, .. } = entry.event {
                 current = Some((run, entry.header.at));
+            } else if let Event::Forked { head, .. } = &entry.event {
+                let run = head.run.as_ref();
+                current = run.map(|run| (run.id, entry.header.at));
             } else if let Event::RunEnded { outcome } = entry.event
                 && let Some((run_id, started_at)) = current.take()
             {
@@ -91,7 +94,9 @@ impl Engine {
 }
 
 impl RunSummary {
-    fn of_head(state: &State) -> Option<Self> {
+    /// The last run of a thread; `None` if it has none.
+    #[must_use]
+    pub fn of(state: &State) -> Option<Self> {
         let run = state.run.as_ref()?;
         let status = state.status()?;
         let cause = match (&status, &run.phase) {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use holdpoint_core::{
-    Batch, Command, Damaged, Digest, Entry, Payload, Principal, PrincipalKind, Seed, State,
+    Batch, Command, Damaged, Digest, Entry, Event, Payload, Principal, PrincipalKind, Seed, State,
     Timestamp, Transcript, decode_head, decode_records, fold, past_action,
 };
 use holdpoint_store::{
@@ -75,6 +75,10 @@ impl Thread {
             let is_last = records.len() < PAGE;
             for entry in decode_records(self.state.hash, &records)? {
                 fold(Arc::make_mut(&mut self.state), &entry);
+                // What was said before is in another thread, and read there when it is needed.
+                if let Event::Forked { .. } = entry.event {
+                    self.transcript = None;
+                }
                 if let Some(transcript) = &mut self.transcript {
                     Arc::make_mut(transcript).apply(&entry.event);
                 }
@@ -163,16 +167,33 @@ pub(crate) fn leads_to(journal: &[Entry], (version, hash): (u64, Digest)) -> Res
     }
 }
 
-/// Folds the conversation of a journal that leads to this head, up to there.
+/// Folds the conversation of a journal that leads to this head, up to there; of a fork, through the threads before it.
 pub(crate) async fn read_transcript(
     store: &SharedStore,
     key: &ThreadKey,
     head: (u64, Digest),
 ) -> Result<Transcript, Error> {
-    let journal = read_journal(store, key).await?;
-    leads_to(&journal, head)?;
+    let (mut key, mut head) = (key.clone(), head);
+    let mut journals = Vec::new();
+    loop {
+        let mut journal = read_journal(store, &key).await?;
+        leads_to(&journal, head)?;
+        journal.retain(|entry| entry.seq <= head.0);
+        let origin = journal.iter().find_map(|entry| {
+            if let Event::Forked {
+                parent, at, hash, ..
+            } = &entry.event
+            {
+                return Some((*parent, (*at, *hash)));
+            }
+            None
+        });
+        journals.push(journal);
+        let Some((parent, stood)) = origin else { break };
+        (key.thread, head) = (parent, stood);
+    }
     let mut transcript = Transcript::default();
-    for entry in journal.iter().filter(|entry| entry.seq <= head.0) {
+    for entry in journals.into_iter().rev().flatten() {
         transcript.apply(&entry.event);
     }
     Ok(transcript)

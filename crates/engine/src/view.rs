@@ -4,8 +4,8 @@
 
 use holdpoint_core::{
     Action, ActionStatus, Actor, Allowed, Ask, Cause, Digest, Effect, FramePath, FramePhase,
-    Interrupt, InterruptId, InterruptKind, Message, OnTimeout, Phase, Prompt, Role, RunId,
-    RunOutcome, State, Status, Step, Stop, Subject, ThreadId, Timestamp, Transcript,
+    InputField, Interrupt, InterruptId, InterruptKind, Message, OnTimeout, Phase, Prompt, Role,
+    RunId, RunOutcome, State, Status, Step, Stop, Subject, ThreadId, Timestamp, Transcript,
     default_description,
 };
 use serde::Serialize;
@@ -113,6 +113,9 @@ pub struct RequestView {
     /// What a tool's own code, or a program outside, wants to know.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub question: Option<QuestionView>,
+    /// The form to be filled in, where the model asks for a confirmation in plain words.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub fields: Vec<InputField>,
 }
 
 /// A question that is not about a call.
@@ -195,6 +198,7 @@ impl InterruptView {
         let mut action_requests = Vec::with_capacity(interrupt.asks.len());
         let mut review_configs = Vec::with_capacity(interrupt.asks.len());
         let mut question = None;
+        let mut form = Vec::new();
         for ask in &interrupt.asks {
             let action = state.actions.get(&ask.action_id);
             let name = state.asked_name(ask);
@@ -212,6 +216,9 @@ impl InterruptView {
                     name: asked.clone(),
                     prompt: (**prompt).clone(),
                 });
+            }
+            if let Subject::Confirmation { fields, .. } = &ask.subject {
+                form.clone_from(fields);
             }
             let description = describe(ask, action);
             let allowed_decisions = ask.allowed.clone();
@@ -234,6 +241,7 @@ impl InterruptView {
                 action_requests,
                 review_configs,
                 question,
+                fields: form,
             },
             cause: interrupt.cause,
             expires_at: interrupt.expires_at,

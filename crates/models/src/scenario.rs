@@ -35,6 +35,7 @@ pub(crate) struct Rule {
 #[derive(Debug)]
 struct When {
     user: Option<String>,
+    said: Option<String>,
     from: u64,
     to: u64,
     tool: Option<String>,
@@ -120,6 +121,7 @@ impl Default for When {
     fn default() -> Self {
         Self {
             user: None,
+            said: None,
             from: Self::FIRST_TURN,
             to: Self::LAST_TURN,
             tool: None,
@@ -143,6 +145,10 @@ impl When {
                 .user
                 .as_ref()
                 .is_none_or(|part| position.user.is_some_and(|user| user.contains(part)))
+            && self
+                .said
+                .as_ref()
+                .is_none_or(|part| position.said().is_some_and(|said| said.contains(part)))
             && self
                 .result
                 .as_ref()
@@ -199,6 +205,17 @@ impl<'a> Position<'a> {
         } else {
             None
         }
+    }
+
+    /// What the model said last.
+    fn said(&self) -> Option<&'a str> {
+        self.messages.iter().rev().find_map(|message| {
+            if let Message::Assistant { content, .. } = message {
+                Some(content.as_str())
+            } else {
+                None
+            }
+        })
     }
 
     fn results(&self) -> impl Iterator<Item = &'a str> {

@@ -20,7 +20,7 @@ pub struct Fields<'a> {
 }
 
 /// Keys that are known, but not in this place.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy)]
 pub struct Elsewhere<'k> {
     /// The keys.
     pub keys: &'k [&'k str],
@@ -49,14 +49,14 @@ pub struct Field<'a> {
 impl<'a> Fields<'a> {
     /// Opens a map, and reports every key that is not `known`, or is there in both spellings.
     pub fn open(field: &Field<'a>, known: &[&str], report: &mut Report) -> Option<Self> {
-        Self::open_below(field, known, &Elsewhere::default(), report)
+        Self::open_below(field, known, &[], report)
     }
 
     /// As [`Fields::open`], and says of some keys that they belong elsewhere.
     pub fn open_below(
         field: &Field<'a>,
         known: &[&str],
-        elsewhere: &Elsewhere<'_>,
+        elsewhere: &[Elsewhere<'_>],
         report: &mut Report,
     ) -> Option<Self> {
         let entries = field.entries(report)?;
@@ -80,10 +80,11 @@ impl<'a> Fields<'a> {
                 }
                 continue;
             }
-            let mut others = elsewhere.keys.iter();
-            if others.any(|key| is_spelling(&entry.key, key)) {
+            let is_one = |key: &&str| is_spelling(&entry.key, key);
+            let mut others = elsewhere.iter();
+            if let Some(other) = others.find(|it| it.keys.iter().any(is_one)) {
                 let message = format!("`{}` does not belong here", entry.key);
-                report.problem(entry.at, &fields.path, &message, elsewhere.help);
+                report.problem(entry.at, &fields.path, &message, other.help);
                 continue;
             }
             let near = nearest(&entry.key, known.iter().copied());
@@ -481,7 +482,7 @@ mod tests {
                 help: "say it above",
             };
             let fields =
-                Fields::open_below(&Field::root(&root), &known, &elsewhere, &mut report).unwrap();
+                Fields::open_below(&Field::root(&root), &known, &[elsewhere], &mut report).unwrap();
             let field = fields.required("on_timeout", "", &mut report);
             let path = field.map(|field| field.path);
             (

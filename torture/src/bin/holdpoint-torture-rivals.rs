@@ -86,12 +86,12 @@ impl Rivals {
         }
         let by = Principal::local("operator");
         if let Some(thread) = order["pause"].as_str() {
-            let paused = self.engine.pause(&by, &key(thread)?).await?;
+            let paused = self.engine.pause(&by, &key(thread)?, None).await?;
             paused.finish().await?;
             return Ok(json!({}));
         }
         if let Some(thread) = order["continue"].as_str() {
-            let continued = self.engine.unpause(&by, &key(thread)?).await?;
+            let continued = self.engine.unpause(&by, &key(thread)?, None).await?;
             continued.finish().await?;
             return Ok(json!({}));
         }

@@ -21,7 +21,7 @@ pub(crate) async fn cancel(args: &Thread) -> Result<Exit, Failure> {
     let key = thread_name::resolve(&session, &args.thread).await?;
     let state = session.state(&key).await?;
     session.screen.turn_to(key.thread, Some(&state));
-    let submitted = Box::pin(session.engine.cancel(&session.by, &key)).await?;
+    let submitted = Box::pin(session.engine.cancel(&session.by, &key, None)).await?;
     let head = session.engine.store().load(&key).await?;
     // Another process that is alive was told, and ends the run by itself.
     let ours = head

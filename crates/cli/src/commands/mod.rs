@@ -1,19 +1,22 @@
 //! The commands, one file each.
 
+mod backup;
 mod cancel;
 mod check;
 mod grants;
+mod keys;
 mod pause;
 mod recover;
 mod resume;
 mod run;
 mod runs;
+mod serve;
 mod show;
 mod stops;
 mod trace;
 
 use crate::{
-    args::{Cli, Command},
+    args::{Cli, Command, KeysCommand},
     exit::Exit,
     session::Output,
 };
@@ -31,6 +34,13 @@ pub(crate) async fn run(cli: Cli) -> Exit {
         | Command::Continue(args) => args.common.json,
         Command::Grants(args) => args.common.json,
         Command::Check(args) => args.json,
+        Command::Serve(_) => false,
+        Command::Keys(args) => match &args.command {
+            KeysCommand::Create(args) => args.common.json,
+            KeysCommand::List(args) => args.common.json,
+            KeysCommand::Revoke(args) => args.common.json,
+        },
+        Command::Backup(args) => args.common.json,
     });
     let result = match cli.command {
         Command::Run(args) => run::run(&args).await,
@@ -44,6 +54,9 @@ pub(crate) async fn run(cli: Cli) -> Exit {
         Command::Continue(args) => pause::go_on(&args).await,
         Command::Grants(args) => grants::grants(&args).await,
         Command::Check(args) => Ok(check::check(&args)),
+        Command::Serve(args) => serve::serve(&args).await,
+        Command::Keys(args) => keys::keys(&args).await,
+        Command::Backup(args) => backup::backup(&args).await,
     };
     result.unwrap_or_else(|failure| {
         match output {

@@ -18,7 +18,7 @@ use crate::{
 pub(crate) async fn pause(args: &Thread) -> Result<Exit, Failure> {
     let session = Session::open(&args.common, IfMissing::Refuse).await?;
     let key = thread_name::resolve(&session, &args.thread).await?;
-    drop(Box::pin(session.engine.pause(&session.by, &key)).await?);
+    drop(Box::pin(session.engine.pause(&session.by, &key, None)).await?);
     let (_, view) = session.view(&key).await?;
     match session.output {
         Output::Json => terminal::json(&view),
@@ -44,7 +44,7 @@ pub(crate) async fn go_on(args: &Thread) -> Result<Exit, Failure> {
     let key = thread_name::resolve(&session, &args.thread).await?;
     let state = session.state(&key).await?;
     session.screen.turn_to(key.thread, Some(&state));
-    let submitted = Box::pin(session.engine.unpause(&session.by, &key)).await?;
+    let submitted = Box::pin(session.engine.unpause(&session.by, &key, None)).await?;
     session.watch(&key, submitted.finish()).await?;
     stops::to_the_last(&session, &key, Asking::Never).await
 }

@@ -9,5 +9,6 @@ mod leaving;
 mod life;
 mod naming;
 mod screens;
+mod serve;
 mod stops;
 mod support;

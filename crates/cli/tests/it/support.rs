@@ -88,6 +88,16 @@ impl World {
         Self { dir }
     }
 
+    /// All examples, and the configuration of a server for them.
+    pub(crate) fn with_examples() -> Self {
+        let world = Self {
+            dir: tempfile::tempdir().unwrap(),
+        };
+        let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+        copy(&examples, world.path());
+        world
+    }
+
     /// The folder.
     pub(crate) fn path(&self) -> &Path {
         self.dir.path()
@@ -224,4 +234,19 @@ pub(crate) fn asked(object: &Value) -> Vec<String> {
     requests
         .map(|request| request["action_id"].as_str().unwrap().to_owned())
         .collect()
+}
+
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let target = to.join(entry.file_name());
+        if entry.file_type().unwrap().is_dir() {
+            if entry.file_name() != "tools" {
+                copy(&entry.path(), &target);
+            }
+        } else {
+            fs::copy(entry.path(), target).unwrap();
+        }
+    }
 }

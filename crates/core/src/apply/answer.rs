@@ -43,6 +43,7 @@ pub(super) fn answered(
             }
             Subject::Node { side, action, .. } => pass(state, &interrupt.frame, *side, *action),
             Subject::Question { action, .. } => go_on(state, id, *action),
+            Subject::Confirmation { .. } => set_phase(state, &interrupt.frame, FramePhase::TURN),
             Subject::Action { .. } => {
                 decide_action(state, &person, plan_version, decided);
                 if let Some(grant) = &decided.grant

@@ -3,7 +3,9 @@
 use super::{Draft, MAX_REJECTIONS, Reply, effect, grant, run};
 use crate::{
     ActionId, Ask, Asked, Decided, Decision, DecisionKind, Digest, Event, FramePath, FramePhase,
-    Interrupt, InterruptId, InterruptKind, Misfit, Refusal, Scope, State, Stop, Subject,
+    Interrupt, InterruptId, InterruptKind, InterruptStatus, Misfit, Refusal, Scope, State, Stop,
+    Subject,
+    confirm::{BadField, Filled},
 };
 
 /// Takes all of these answers, or none.
@@ -26,12 +28,11 @@ pub(super) fn answer(draft: &mut Draft<'_>, replies: &[Reply]) -> Result<(), Ref
     for answered in &taken {
         draft.emit(Event::Answered {
             interrupt: answered.interrupt,
-            status: Interrupt::status_after(
-                answered.decisions.iter().map(|decided| &decided.decision),
-            ),
+            status: answered.status,
             decisions: answered.decisions.clone(),
             roles: roles.clone(),
             permissions: permissions.clone(),
+            says: answered.says.clone(),
         });
     }
     // Only now what follows, since it may withdraw other questions.
@@ -45,6 +46,10 @@ pub(super) fn answer(draft: &mut Draft<'_>, replies: &[Reply]) -> Result<(), Ref
 struct Taken {
     interrupt: InterruptId,
     kind: InterruptKind,
+    /// How it is closed.
+    status: InterruptStatus,
+    /// What the model is told, where it asked in plain words.
+    says: Option<String>,
     /// It let the run go on from a breakpoint, or not.
     at_a_node: bool,
     frame: FramePath,
@@ -106,6 +111,8 @@ fn check(draft: &Draft<'_>, reply: &Reply, given_before: usize) -> Result<Taken,
     Ok(Taken {
         interrupt: id,
         kind: interrupt.kind,
+        status: interrupt.status_after(&decisions),
+        says: says(interrupt, &decisions),
         at_a_node: interrupt
             .asks
             .iter()
@@ -113,6 +120,22 @@ fn check(draft: &Draft<'_>, reply: &Reply, given_before: usize) -> Result<Taken,
         frame: interrupt.frame.clone(),
         rejected: rejections(state, &decisions),
         decisions,
+    })
+}
+
+/// What a model that asked in plain words is told.
+fn says(interrupt: &Interrupt, decisions: &[Decided]) -> Option<String> {
+    let mut pairs = interrupt.asks.iter().zip(decisions);
+    pairs.find_map(|(ask, decided)| match &ask.subject {
+        Subject::Confirmation { fields, .. } => {
+            let filled = Filled::new(fields, &decided.decision);
+            filled.ok().map(|filled| filled.says())
+        }
+        Subject::Action { .. }
+        | Subject::Effect { .. }
+        | Subject::Model
+        | Subject::Node { .. }
+        | Subject::Question { .. } => None,
     })
 }
 
@@ -167,6 +190,14 @@ fn fit(
                     problem: problem.clone(),
                 }),
             };
+        }
+        Subject::Confirmation { fields, .. } => {
+            let misfit = |BadField { name, problem }| Misfit::Field {
+                action: Asked::new(state, at, ask),
+                name,
+                problem,
+            };
+            return Filled::new(fields, decision).map(|_| None).map_err(misfit);
         }
         Subject::Effect { params_hash, .. } => return Ok(Some(*params_hash)),
         Subject::Action { params_hash, .. } => params_hash,

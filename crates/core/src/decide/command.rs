@@ -1,9 +1,9 @@
 //! What can be asked of a thread.
 
 use crate::{
-    Action, ActionId, Answer, Breakpoints, Digest, Effect, FramePath, Grant, GrantId, GrantUse,
-    InterruptId, InterruptKind, InterruptMode, Limits, Lookup, OnTimeout, Outcome, Params, Prompt,
-    Span, ThreadId, ToolCall, ToolFacts, Usage, Verdict,
+    Action, ActionId, Answer, Breakpoints, Confirmation, Digest, Effect, FramePath, Grant, GrantId,
+    GrantUse, InterruptId, InterruptKind, InterruptMode, Limits, Lookup, OnTimeout, Outcome,
+    Params, Prompt, RunId, Span, State, ThreadId, ToolCall, ToolFacts, Usage, Verdict,
 };
 
 /// What can be asked of a thread.
@@ -27,6 +27,17 @@ pub enum Command {
         limits: Limits,
         /// Where it stops to be looked at.
         breakpoints: Breakpoints,
+        /// What a run that stands still is worth.
+        supersede: Supersede,
+    },
+    /// Begin a thread where another one stands, or stood.
+    Fork {
+        /// The new thread.
+        thread: ThreadId,
+        /// Its session.
+        session: String,
+        /// The other one, as it was there.
+        from: Box<State>,
     },
     /// A program outside asks something.
     Ask {
@@ -51,11 +62,20 @@ pub enum Command {
         interrupt: InterruptId,
     },
     /// Stop the run.
-    Cancel,
+    Cancel {
+        /// Only this one; otherwise whichever is active.
+        run: Option<RunId>,
+    },
     /// Let nothing start until someone lets it go on.
-    Pause,
+    Pause {
+        /// Only this one; otherwise whichever is active.
+        run: Option<RunId>,
+    },
     /// Let a paused run go on.
-    Continue,
+    Continue {
+        /// Only this one; otherwise whichever is active.
+        run: Option<RunId>,
+    },
     /// Time has passed: do what is due.
     Tick,
     /// A stepped tool wants to take a step.
@@ -132,6 +152,8 @@ pub enum Command {
         mode: InterruptMode,
         /// What it cost.
         usage: Usage,
+        /// How the agent recognises that it asks for a confirmation in plain words.
+        confirm: Option<Box<Confirmation>>,
     },
     /// A model call failed.
     ModelFailed {
@@ -197,6 +219,18 @@ pub enum Command {
         /// The actions whose tool or policy changed.
         calls: Vec<RestatedCall>,
     },
+}
+
+/// What becomes of a run that stands still when a new input comes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Supersede {
+    /// It stays, and the input is refused.
+    #[default]
+    Nothing,
+    /// It is cancelled if it only waits because its model gave no answer.
+    Failed,
+    /// It is cancelled if it waits for people; but not while an effect is in doubt.
+    Waiting,
 }
 
 /// What a stepped tool waits for.

@@ -119,6 +119,7 @@ fn withdraw(draft: &mut Draft<'_>, action: &Action) {
             status: InterruptStatus::Canceled,
             reason: "the call reported its outcome after all".to_owned(),
             rejected: Vec::new(),
+            says: None,
         });
     }
 }

@@ -1,11 +1,13 @@
 //! A model's turn: asked for, answered, failed, lost.
 
-use super::{Draft, Judged, JudgedCall, MAX_ATTEMPTS, ModelTrouble, breakpoint, clip, grant, run};
+use super::{
+    Draft, Judged, JudgedCall, MAX_ATTEMPTS, ModelTrouble, breakpoint, clip, confirm, grant, run,
+};
 use crate::{
-    ActionId, AfterModel, Allowed, Ask, Breakpoints, Called, Cause, DecisionKind, Digest, Event,
-    Fate, FramePath, FramePhase, Interrupt, InterruptId, InterruptKind, InterruptMode, LimitKind,
-    OnTimeout, Params, Refusal, Seen, Side, Span, Stop, Subject, Timestamp, ToolCall, Usage,
-    Verdict, next::may_start, preview::default_description,
+    ActionId, AfterModel, Allowed, Ask, Breakpoints, Called, Cause, Confirmation, DecisionKind,
+    Digest, Event, Fate, FramePath, FramePhase, Interrupt, InterruptId, InterruptKind,
+    InterruptMode, LimitKind, OnTimeout, Params, Refusal, Seen, Side, Span, Stop, Subject,
+    Timestamp, ToolCall, Usage, Verdict, next::may_start, preview::default_description,
 };
 
 pub(super) fn start(draft: &mut Draft<'_>, frame: FramePath, epoch: u64) -> Result<(), Refusal> {
@@ -68,6 +70,7 @@ pub(super) struct Replied {
     pub(super) calls: Vec<JudgedCall>,
     pub(super) mode: InterruptMode,
     pub(super) usage: Usage,
+    pub(super) confirm: Option<Box<Confirmation>>,
 }
 
 pub(super) fn replied(
@@ -82,7 +85,12 @@ pub(super) fn replied(
         calls,
         mode,
         usage,
+        confirm,
     } = reply;
+    // Only the agent's last word is said to a user: a subagent's is said to the agent, and a word with calls is not the
+    // last one.
+    let confirm = confirm.filter(|_| frame.is_root() && calls.is_empty());
+    let request = confirm.and_then(|it| confirm::request(&it, &text));
     let mut asks = Vec::new();
     let mut granted = Vec::new();
     let mut called = Vec::with_capacity(calls.len());
@@ -137,6 +145,9 @@ pub(super) fn replied(
             },
         );
         return Ok(());
+    }
+    if let Some(request) = request {
+        confirm::raise(draft, request);
     }
     for (id, asks) in questions {
         raise(

@@ -113,6 +113,7 @@ fn restate_in_frame(
             status: InterruptStatus::Canceled,
             reason,
             rejected: Vec::new(),
+            says: None,
         });
     }
     draft.emit(Event::Repinned {

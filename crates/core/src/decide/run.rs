@@ -1,10 +1,10 @@
 //! Beginning, stopping and ending a run.
 
-use super::Draft;
+use super::{Draft, Supersede};
 use crate::{
-    Action, ActionId, ActionStatus, Breakpoints, Digest, Doubt, Effect, Event, InterruptId,
-    InterruptStatus, LimitKind, Limits, Refusal, Role, RunOutcome, State, Stop, Subject, ThreadId,
-    ThreadKind,
+    Action, ActionId, ActionStatus, Active, Ask, Breakpoints, Digest, Doubt, Effect, Event,
+    InterruptId, InterruptStatus, LimitKind, Limits, Refusal, Role, RunId, RunOutcome, State,
+    Status, Stop, Subject, ThreadId, ThreadKind, confirm::UNANSWERED,
 };
 
 pub(super) struct Start {
@@ -16,6 +16,7 @@ pub(super) struct Start {
     pub(super) input: String,
     pub(super) limits: Limits,
     pub(super) breakpoints: Breakpoints,
+    pub(super) supersede: Supersede,
 }
 
 pub(super) fn start(draft: &mut Draft<'_>, start: Start) -> Result<(), Refusal> {
@@ -23,6 +24,11 @@ pub(super) fn start(draft: &mut Draft<'_>, start: Start) -> Result<(), Refusal> 
     if state.version > 0 && (state.tenant != start.tenant || state.kind != ThreadKind::Agent) {
         return Err(Refusal::NotFound);
     }
+    if is_superseded(state, start.supersede) {
+        stop(draft, Stop::Cancelled);
+        conclude(draft);
+    }
+    let state = &draft.state;
     if !state.interrupts.is_empty() {
         return Err(Refusal::InterruptPending {
             pending: state.interrupts.keys().copied().collect(),
@@ -53,23 +59,46 @@ pub(super) fn start(draft: &mut Draft<'_>, start: Start) -> Result<(), Refusal> 
     Ok(())
 }
 
-pub(super) fn cancel(draft: &mut Draft<'_>) -> Result<(), Refusal> {
-    if draft.state.version > 0 && draft.context.by.actor.tenant != draft.state.tenant {
+/// Whether a run makes way for a new input. It stands still, so that nothing of it is in the air; and where an effect is
+/// in doubt, a person must see to that first.
+fn is_superseded(state: &State, supersede: Supersede) -> bool {
+    let stands_still = matches!(state.status(), Some(Status::Waiting(_)));
+    let mut asks = state.interrupts.values().flat_map(|it| &it.asks);
+    stands_still
+        && asks.all(|ask| match (&ask.subject, supersede) {
+            (_, Supersede::Nothing) | (Subject::Effect { .. }, _) => false,
+            (Subject::Model, _) | (_, Supersede::Waiting) => true,
+            (_, Supersede::Failed) => false,
+        })
+}
+
+/// The run that is active, and meant.
+fn meant<'s>(draft: &'s Draft<'_>, run: Option<RunId>) -> Result<&'s Active, Refusal> {
+    let state = &draft.state;
+    if state.version > 0 && draft.context.by.actor.tenant != state.tenant {
         return Err(Refusal::NotFound);
     }
-    let active = draft.state.active().ok_or(Refusal::RunOver)?;
-    if active.stop.is_none() {
+    let current = state.run.as_ref().map(|run| run.id);
+    if run.is_some() && run != current {
+        return Err(Refusal::RunOver);
+    }
+    state.active().ok_or(Refusal::RunOver)
+}
+
+pub(super) fn cancel(draft: &mut Draft<'_>, run: Option<RunId>) -> Result<(), Refusal> {
+    if meant(draft, run)?.stop.is_none() {
         stop(draft, Stop::Cancelled);
     }
     Ok(())
 }
 
 /// A user wants it to stand still, or to go on.
-pub(super) fn pause(draft: &mut Draft<'_>, paused: bool) -> Result<(), Refusal> {
-    if draft.state.version > 0 && draft.context.by.actor.tenant != draft.state.tenant {
-        return Err(Refusal::NotFound);
-    }
-    let active = draft.state.active().ok_or(Refusal::RunOver)?;
+pub(super) fn pause(
+    draft: &mut Draft<'_>,
+    run: Option<RunId>,
+    paused: bool,
+) -> Result<(), Refusal> {
+    let active = meant(draft, run)?;
     if active.stop.is_some() || draft.state.kind != ThreadKind::Agent {
         return Err(Refusal::RunOver);
     }
@@ -81,6 +110,13 @@ pub(super) fn pause(draft: &mut Draft<'_>, paused: bool) -> Result<(), Refusal> 
         });
     }
     Ok(())
+}
+
+/// What a model that asked in plain words is told where its question is closed without an answer.
+pub(super) fn unanswered(state: &State, id: InterruptId) -> Option<String> {
+    let asks = &state.interrupts.get(&id)?.asks;
+    let asked = |ask: &Ask| matches!(ask.subject, Subject::Confirmation { .. });
+    asks.iter().any(asked).then(|| UNANSWERED.to_owned())
 }
 
 /// From here on nothing starts. Questions about what has not happened yet are withdrawn; questions about effects stay.
@@ -111,6 +147,7 @@ pub(super) fn stop(draft: &mut Draft<'_>, stop: Stop) {
             status,
             reason: reason.clone(),
             rejected: Vec::new(),
+            says: unanswered(&draft.state, interrupt),
         });
     }
     let closed: Vec<ActionId> = draft

@@ -42,11 +42,13 @@ fn expire(draft: &mut Draft<'_>, id: InterruptId) {
         OnTimeout::Expire | OnTimeout::Escalate | OnTimeout::Keep => Vec::new(),
     };
     let counted = answer::counted(&draft.state, &rejected);
+    let says = run::unanswered(&draft.state, id);
     draft.emit(Event::InterruptClosed {
         interrupt: id,
         status: InterruptStatus::Timeout,
         reason: "nobody answered in time".to_owned(),
         rejected: rejected.clone(),
+        says,
     });
     for action in rejected {
         effect::ask_about_steps(draft, action);

@@ -8,16 +8,16 @@ use std::{collections::BTreeMap, collections::BTreeSet, fmt, fs, path::PathBuf};
 
 use holdpoint_core::{
     Action, ActionId, ActionStatus, Active, Actor, AfterLate, AfterLookup, AfterModel,
-    AfterUnknown, Allowed, Ask, Breakpoints, Called, Cause, Choice, Codec, Decided, Decision,
-    DecisionKind, Definition, Digest, Doubt, EditedAction, Effect, Event, FORMAT, Fate, Finish,
-    Frame, FramePath, FramePhase, Gate, Grant, GrantId, GrantTerms, GrantUse, Hooks, HttpBody,
-    HttpHeader, HttpMethod, HttpRequest, Index, Interrupt, InterruptId, InterruptKind,
-    InterruptMode, InterruptStatus, Like, LimitKind, Limits, Lookup, Matches, OnTimeout, Outcome,
-    Payload, Phase, Policy, Principal, PrincipalKind, Prompt, Restated, Role, Rule, Ruling, Run,
-    RunId, RunOutcome, Runner, Scope, Seed, Seen, Side, Span, State, Stop, Subagent, Subject,
-    Template, Terms, ThreadId, ThreadKind, Timestamp, ToolCall, ToolFacts, ToolKind, ToolSpec,
-    UrlTemplate, Usage, Verdict, Wait, Warrant, WarrantFrom, decode_definition, decode_head,
-    decode_records, hex,
+    AfterUnknown, Allowed, Ask, Breakpoints, Called, Cause, Choice, Codec, Confirmation, Decided,
+    Decision, DecisionKind, Definition, Digest, Doubt, EditedAction, Effect, Event, FORMAT, Fate,
+    FieldKind, Finish, Frame, FramePath, FramePhase, Gate, Grant, GrantId, GrantTerms, GrantUse,
+    Hooks, HttpBody, HttpHeader, HttpMethod, HttpRequest, Index, InputField, Interrupt,
+    InterruptId, InterruptKind, InterruptMode, InterruptStatus, Like, LimitKind, Limits, Lookup,
+    Matches, OnTimeout, Origin, Outcome, Payload, Phase, Policy, Principal, PrincipalKind, Prompt,
+    Restated, Role, Rule, Ruling, Run, RunId, RunOutcome, Runner, Scope, Seed, Seen, Side, Span,
+    State, Stop, Subagent, Subject, Template, Terms, ThreadId, ThreadKind, Timestamp, ToolCall,
+    ToolFacts, ToolKind, ToolSpec, UrlTemplate, Usage, Verdict, Wait, Warrant, WarrantFrom,
+    decode_definition, decode_head, decode_records, hex,
 };
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::json;
@@ -344,6 +344,37 @@ fn about_question(number: u8, action: Option<ActionId>, name: &str, prompt: Prom
     }
 }
 
+fn confirmation() -> Confirmation {
+    let kinds = [FieldKind::Text, FieldKind::Confirm, FieldKind::Select];
+    let fields = kinds.into_iter().map(|kind| InputField {
+        name: format!("{kind:?}"),
+        kind,
+        label: text("确认删除"),
+        required: kind == FieldKind::Confirm,
+        options: match kind {
+            FieldKind::Select => vec![text("a"), text("b")],
+            FieldKind::Text | FieldKind::Confirm => vec![],
+        },
+    });
+    Confirmation {
+        keywords: vec![text("please confirm"), text("请确认")],
+        fields: fields.collect(),
+        timeout: Some(Span::from_secs(300)),
+    }
+}
+
+fn about_words(number: u8) -> Ask {
+    Ask {
+        subject: Subject::Confirmation {
+            reply: 7,
+            text: Digest::of(b"text"),
+            from: 3,
+            fields: confirmation().fields,
+        },
+        ..about_model(number)
+    }
+}
+
 fn every_cause() -> Vec<Cause> {
     vec![
         Cause::HumanApproval,
@@ -385,6 +416,7 @@ fn questions() -> Vec<Event> {
         about_node(1, Side::After, None),
         about_question(1, Some(act(2)), "where", long_prompt()),
         about_question(1, None, "", Prompt::default()),
+        about_words(1),
     ];
     let made = every_cause()
         .into_iter()
@@ -462,6 +494,7 @@ fn answers() -> Vec<Event> {
             InterruptStatus::Timeout => vec![act(1), act(2)],
             _ => vec![],
         },
+        says: (status == InterruptStatus::Canceled).then(|| text("Do not.")),
     });
     let mut events = vec![
         Event::Answered {
@@ -470,6 +503,7 @@ fn answers() -> Vec<Event> {
             decisions: decided,
             roles: BTreeSet::from([text("treasurer")]),
             permissions: BTreeSet::from([text("pay")]),
+            says: Some(text("Do it.")),
         },
         Event::Answered {
             interrupt: int(8),
@@ -477,6 +511,7 @@ fn answers() -> Vec<Event> {
             decisions: vec![],
             roles: BTreeSet::new(),
             permissions: BTreeSet::new(),
+            says: None,
         },
     ];
     events.extend(closed);
@@ -807,6 +842,13 @@ fn events() -> Vec<Event> {
         created(ThreadKind::Agent),
         created(ThreadKind::Outside),
         created(ThreadKind::Grant),
+        Event::Forked {
+            parent: thread(),
+            at: 7,
+            hash: Digest::of(b"hash"),
+            depth: 1,
+            head: Box::new(State::default()),
+        },
         begun(&requester),
     ];
     requester.roles.insert(text("clerk"));
@@ -837,7 +879,7 @@ fn events() -> Vec<Event> {
 fn every_event_is_stored_as_in_version_1() {
     let events = events();
     let names: BTreeSet<&str> = events.iter().map(Event::name).collect();
-    assert_eq!(names.len(), 30, "a kind of event is missing: {names:?}");
+    assert_eq!(names.len(), 31, "a kind of event is missing: {names:?}");
     check("events.json", &events);
 }
 
@@ -998,6 +1040,12 @@ fn everything_open() -> State {
         tenant: text("acme"),
         agent: text("teller"),
         session: text("s1"),
+        forked: Some(Origin {
+            parent: thread(),
+            at: 7,
+            hash: Digest::of(b"hash"),
+            depth: 1,
+        }),
         plan_version: 3,
         run: Some(Run {
             id: run(),
@@ -1126,6 +1174,7 @@ fn definition() -> Definition {
         breakpoints: Breakpoints::default(),
         subagents: vec![],
         strict: false,
+        confirm: Some(confirmation()),
     }
 }
 

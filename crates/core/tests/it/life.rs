@@ -2,7 +2,9 @@
 
 mod answers;
 mod breakpoints;
+mod confirm;
 mod drift;
+mod forks;
 mod frames;
 mod grants;
 mod late;
@@ -13,5 +15,6 @@ mod per_call;
 mod recovery;
 mod steps;
 mod stopping;
+mod supersede;
 mod timers;
 mod turns;

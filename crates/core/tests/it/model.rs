@@ -12,10 +12,11 @@ mod promises;
 use std::collections::{BTreeMap, BTreeSet};
 
 use holdpoint_core::{
-    ActionId, ActionStatus, Answer, Batch, Command, Damaged, Decision, DecisionKind, Digest,
-    Effect, Event, FramePath, InterruptId, InterruptKind, InterruptMode, JudgedCall, Limits,
-    Lookup, ModelTrouble, OnTimeout, Principal, PrincipalKind, Reply, RestatedCall, Role, Span,
-    State, Suspension, Timestamp, ToolKind, ToolNow, Usage, Verdict, Work, decode_records, next,
+    ActionId, ActionStatus, Answer, Batch, Command, Confirmation, Damaged, Decision, DecisionKind,
+    Digest, Effect, Event, FramePath, InterruptId, InterruptKind, InterruptMode, JudgedCall,
+    Limits, Lookup, ModelTrouble, OnTimeout, Principal, PrincipalKind, Reply, RestatedCall, Role,
+    Span, State, Suspension, Timestamp, ToolKind, ToolNow, Usage, Verdict, Work, decode_records,
+    next,
 };
 use proptest::{prelude::*, strategy::ValueTree, test_runner::TestRunner};
 
@@ -101,8 +102,8 @@ impl Life {
                 self.thread.now = self.thread.now.max(due_at.unwrap_or_default());
                 (driver(), Command::Tick)
             }
-            Move::Pause => (user("ann"), Command::Pause),
-            Move::Continue => (user("ann"), Command::Continue),
+            Move::Pause => (user("ann"), Command::Pause { run: None }),
+            Move::Continue => (user("ann"), Command::Continue { run: None }),
             Move::Revoke(which) => {
                 let grants: Vec<_> = state.grants.keys().copied().collect();
                 let Some(grant) = pick(&grants, *which) else {
@@ -142,7 +143,7 @@ impl Life {
                 }
                 (user("ann"), start)
             }
-            Move::Cancel => (user("ann"), Command::Cancel),
+            Move::Cancel => (user("ann"), Command::Cancel { run: None }),
             Move::Work(which, reply, how) => {
                 // What a stepped tool has behind it is known once it is stored.
                 self.commit();
@@ -215,7 +216,7 @@ impl Life {
                 _ => Command::ModelReplied {
                     frame,
                     attempt,
-                    text: "hm".to_owned(),
+                    text: "Are you sure?".to_owned(),
                     calls,
                     mode: if how.is_multiple_of(2) {
                         InterruptMode::PerCall
@@ -223,6 +224,9 @@ impl Life {
                         InterruptMode::Batched
                     },
                     usage: Usage::default(),
+                    confirm: how
+                        .is_multiple_of(3)
+                        .then(|| Box::new(Confirmation::standard())),
                 },
             },
             Work::Start { action, .. } => Command::StartAction {
@@ -431,7 +435,7 @@ impl Life {
                 .active()
                 .is_some_and(|it| it.paused && it.stop.is_none())
             {
-                assert!(self.tell(user("ann"), Command::Continue));
+                assert!(self.tell(user("ann"), Command::Continue { run: None }));
             } else if let Some(interrupt) = state.interrupts.values().next() {
                 let decisions = interrupt.asks.iter().map(|ask| {
                     let kinds = ask.allowed.as_slice();
@@ -567,7 +571,7 @@ fn random_lives_meet_every_kind_of_event_of_an_agents_thread() {
         let entries = live(&moves).thread.entries;
         met.extend(entries.iter().map(|entry| entry.event.name()));
     }
-    // All but those that only the thread of a grant has.
+    // All but those that only the thread of a grant, or of a fork, has.
     assert_eq!(met.len(), 28, "{met:?}");
 }
 

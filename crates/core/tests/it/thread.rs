@@ -3,13 +3,13 @@
 use std::collections::BTreeSet;
 
 use holdpoint_core::{
-    Action, ActionId, ActionStatus, Allowed, Answer, Ask, Batch, Breakpoints, Command, Context,
-    Decision, DecisionKind, Digest, EditedAction, Effect, Entry, Event, FramePath, Hooks,
-    IndexChange, IndexRow, Interrupt, InterruptId, InterruptKind, InterruptMode, Judged,
-    JudgedCall, Limits, Lookup, Memo, Memos, Message, OnTimeout, Outcome, Params, Payload,
+    Action, ActionId, ActionStatus, Allowed, Answer, Ask, Batch, Breakpoints, Command,
+    Confirmation, Context, Decision, DecisionKind, Digest, EditedAction, Effect, Entry, Event,
+    FramePath, Hooks, IndexChange, IndexRow, Interrupt, InterruptId, InterruptKind, InterruptMode,
+    Judged, JudgedCall, Limits, Lookup, Memo, Memos, Message, OnTimeout, Outcome, Params, Payload,
     Principal, PrincipalKind, Prompt, Proof, Record, Refusal, Reply, RestatedCall, Role, Seed,
-    Span, State, Suspension, Terms, ThreadId, Timestamp, ToolCall, ToolFacts, ToolKind, ToolNow,
-    Transcript, Usage, Verdict, Work, next, past_action,
+    Span, State, Supersede, Suspension, Terms, ThreadId, Timestamp, ToolCall, ToolFacts, ToolKind,
+    ToolNow, Transcript, Usage, Verdict, Work, next, past_action,
 };
 
 pub(crate) const TENANT: &str = "acme";
@@ -239,6 +239,8 @@ pub(crate) struct Thread {
     pub(crate) transcript: Transcript,
     pub(crate) memos: Memos,
     pub(crate) now: Timestamp,
+    /// How its agent recognises that its model asks in plain words.
+    pub(crate) confirm: Option<Confirmation>,
     commands: u64,
 }
 
@@ -253,6 +255,7 @@ impl Thread {
             transcript: Transcript::default(),
             memos: Memos::default(),
             now: Timestamp::from_micros(BEGIN),
+            confirm: None,
             commands: 0,
         }
     }
@@ -348,6 +351,7 @@ impl Thread {
             input: "go".to_owned(),
             limits,
             breakpoints: Breakpoints::default(),
+            supersede: Supersede::Nothing,
         }
     }
 
@@ -402,6 +406,7 @@ impl Thread {
             calls,
             mode,
             usage: Usage::default(),
+            confirm: self.confirm.clone().map(Box::new),
         })
     }
 
@@ -631,7 +636,8 @@ impl Thread {
     }
 
     pub(crate) fn cancel(&mut self) -> Vec<Event> {
-        self.tell(user("ann"), Command::Cancel).unwrap()
+        self.tell(user("ann"), Command::Cancel { run: None })
+            .unwrap()
     }
 
     pub(crate) fn restate(

@@ -2,32 +2,55 @@
 
 use std::{collections::BTreeMap, path::PathBuf};
 
-use holdpoint_core::{Allowed, DecisionKind, Definition, Effect, Gate, Ruling, Terms, ToolSpec};
-use holdpoint_definition::load;
+use holdpoint_core::{
+    Allowed, Confirmation, DecisionKind, Definition, Effect, Gate, Ruling, Span, Terms, ToolSpec,
+};
+use holdpoint_definition::{Loaded, Problems, Setting, agent_files, load, load_in, load_server};
+
+fn examples() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../examples")
+}
 
 fn example(name: &str) -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
-        .join("../../examples")
-        .join(name)
-        .join("agent.yaml")
+    examples().join(name).join("agent.yaml")
+}
+
+fn fine<T>(read: Result<T, Problems>) -> T {
+    read.unwrap_or_else(|problems| panic!("{problems}"))
+}
+
+/// All agents of the shipped server, without problems and warnings.
+fn served() -> Vec<Loaded> {
+    let server = fine(load_server(&examples().join("server.yaml")));
+    let setting = Setting {
+        names: &server.names,
+        search: None,
+    };
+    let files = fine(agent_files(&server.agents));
+    let agents = files.iter().map(|file| {
+        let loaded = fine(load_in(file, &setting));
+        assert_eq!(loaded.warnings, [], "{}", file.display());
+        loaded
+    });
+    agents.collect()
 }
 
 #[test]
-fn every_shipped_example_loads_without_problems_and_warnings() {
-    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../examples");
-    let mut names = Vec::new();
-    for entry in std::fs::read_dir(folder).unwrap() {
-        let file = entry.unwrap().path().join("agent.yaml");
-        if file.exists() {
-            let loaded = load(&file).unwrap_or_else(|problems| panic!("{problems}"));
-            assert_eq!(loaded.warnings, [], "{}", file.display());
-            names.push(loaded.definition.name);
+fn the_shipped_server_has_every_example_and_none_has_problems_or_warnings() {
+    let served = served().into_iter().map(|loaded| loaded.definition.name);
+    let mut folders = Vec::new();
+    for entry in std::fs::read_dir(examples()).unwrap() {
+        let folder = entry.unwrap().path();
+        if folder.join("agent.yaml").exists() {
+            folders.push(folder.file_name().unwrap().to_str().unwrap().to_owned());
         }
     }
-    names.sort();
+    folders.sort();
+    assert_eq!(served.collect::<Vec<_>>(), folders);
     assert_eq!(
-        names,
+        folders,
         [
+            "approval-agent",
             "code-executor",
             "file-manager",
             "refund",
@@ -57,15 +80,28 @@ fn plays_by_its_tools(definition: &Definition) {
 
 #[test]
 fn every_shipped_scenario_can_be_played() {
-    for name in [
-        "code-executor",
-        "file-manager",
-        "refund",
-        "researcher",
-        "risk-tiers",
-    ] {
-        plays_by_its_tools(&load(&example(name)).unwrap().definition);
+    for loaded in served() {
+        plays_by_its_tools(&loaded.definition);
     }
+}
+
+#[test]
+fn the_approval_agent_is_told_to_ask_and_waits_300_seconds_in_a_store_of_its_own() {
+    let loaded = served().remove(0);
+    let folder = std::path::absolute(examples().join("approval-agent")).unwrap();
+    let folder = folder.to_str().unwrap();
+    let prompt = loaded.definition.system_prompt.clone().unwrap();
+    assert!(prompt.contains("\"Please confirm\""), "{prompt}");
+    let confirm = Confirmation {
+        timeout: Some(Span::from_secs(300)),
+        ..Confirmation::standard()
+    };
+    let expected = Definition::new("approval-agent", format!("scripted:{folder}/scenario.yaml"))
+        .with_version("1.0.0")
+        .with_prompt(prompt)
+        .confirm(confirm);
+    assert_eq!(loaded.definition, expected);
+    assert_eq!(loaded.store, Some(format!("sqlite:{folder}/chat.db")));
 }
 
 fn two() -> Allowed {

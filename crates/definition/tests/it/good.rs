@@ -8,8 +8,8 @@ use std::{
 };
 
 use holdpoint_core::{
-    Allowed, Breakpoints, DecisionKind, Definition, Effect, FORMAT, Gate, InterruptMode, Limits,
-    OnTimeout, Policy, Ruling, Runner, Span, Terms, ToolKind, ToolSpec,
+    Allowed, Breakpoints, Confirmation, DecisionKind, Definition, Effect, FORMAT, Gate,
+    InterruptMode, Limits, OnTimeout, Policy, Ruling, Runner, Span, Terms, ToolKind, ToolSpec,
 };
 use holdpoint_definition::{load, load_for};
 use serde_json::json;
@@ -70,6 +70,7 @@ spec:
   interrupt_mode: per_call
   breakpoints: {before: [refund.issue, model], after: [model]}
   strict: true
+  confirm: true
   limits: {turns: 3, calls: 4, time: 5m}
 "#,
     )
@@ -150,6 +151,7 @@ spec:
         },
         subagents: Vec::new(),
         strict: true,
+        confirm: Some(Confirmation::standard()),
     };
     assert_eq!(loaded.definition, expected);
     assert_eq!(loaded.warnings, []);

@@ -5,7 +5,7 @@ use std::fs;
 use holdpoint_definition::load;
 use insta::assert_snapshot;
 
-use crate::{AGENT, folder, read};
+use crate::{AGENT, folder, read, said_by};
 
 /// What is said of [`AGENT`] after `from` in it was replaced by `to`. The folder is shown as `DIR`.
 fn said(from: &str, to: &str) -> String {
@@ -14,12 +14,7 @@ fn said(from: &str, to: &str) -> String {
 }
 
 fn said_of(text: &str) -> String {
-    let dir = folder();
-    let shown = match read(text, dir.path()) {
-        Err(problems) => problems.to_string(),
-        Ok(loaded) => format!("fine: {loaded:?}"),
-    };
-    shown.replace(dir.path().to_str().unwrap(), "DIR")
+    said_by(read, text)
 }
 
 /// What is said of [`AGENT`] after each of these replacements, one after the other.
@@ -234,6 +229,7 @@ fn subagents_are_checked() {
         "  subagents: [{name: \"a#1\", description: b, system_prompt: c}]",
         "  subagents: [{name: a, description: b, system_prompt: c}, {name: a, description: b, system_prompt: c}]",
         "  subagents: [{name: a, description: b, system_prompt: c, limits: {}, version: \"2\", breakpoints: {}, trueIncludesRespond: true}]",
+        "  subagents: [{name: a, description: b, system_prompt: c, confirm: true}]",
         "  subagents: [{name: a, description: b, prompt: c, tool: [read_file]}]",
         "  subagents: [{name: a, description: b, system_prompt: c, model: {primary: \"scripted:no.yaml\"}, interrupt_mode: all}]",
         "  subagents: [{name: a, description: b, system_prompt: c, tools: [read_fil, sudo, read_file, read_file, 7]}]",
@@ -426,6 +422,8 @@ fn the_frame_is_checked() {
     let cases = [
         ("holdpoint/v1", "holdpoint/v2"),
         ("holdpoint/v1", "superagent/v1"),
+        ("holdpoint/v1", "superagent/v2"),
+        ("holdpoint/v1", "[holdpoint/v1]"),
         ("apiVersion: holdpoint/v1\n", ""),
         ("kind: Agent", "kind: Workflow"),
         ("kind: Agent", "kind: [Agent]"),
@@ -443,6 +441,9 @@ fn the_frame_is_checked() {
         ),
         ("{primary: \"scripted:scenario.yaml\"}", "{fallback: x}"),
         ("scripted:scenario.yaml", "openai:gpt"),
+        ("scripted:scenario.yaml", "gpt-4o"),
+        ("scripted:scenario.yaml", "the model"),
+        ("scripted:scenario.yaml", ""),
         ("scripted:scenario.yaml", "scriptd:x"),
         ("scripted:scenario.yaml", "scripted:"),
         ("scripted:scenario.yaml", "scripted:../nothing.yaml"),

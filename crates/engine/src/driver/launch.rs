@@ -69,7 +69,7 @@ impl Driver {
         else {
             return Ok(None);
         };
-        let user = run.requester.clone();
+        let (run, user) = (run.id, run.requester.clone());
         let grants = state.grants.values().cloned().collect();
         let agent = self
             .engine
@@ -85,6 +85,8 @@ impl Driver {
         let turn = Turn {
             frame,
             attempt,
+            run,
+            epoch: self.thread.epoch,
             limit: limit.into(),
             user,
             grants,

@@ -43,6 +43,12 @@ impl Driver {
                     continue;
                 }
                 let found = match work {
+                    // What is in the air is awaited, and nothing follows.
+                    Work::CallModel { .. } | Work::Start { .. } | Work::LookUp { .. }
+                        if self.engine.is_draining() =>
+                    {
+                        None
+                    }
                     Work::CallModel { frame, not_before } if due(not_before.unwrap_or_default()) => {
                         Some(Command::StartModel {
                             frame,

@@ -159,6 +159,10 @@ impl Driver {
                     Ok(Some(end)) => return Ok(Granted::Begin(Ok(Begun::Ended(end.clone())))),
                     Ok(None) => {}
                 }
+                if self.engine.is_draining() {
+                    self.leave_soon(wish.action);
+                    return Ok(Granted::Silence);
+                }
                 let command = Command::BeginStep {
                     action: wish.action,
                     attempt: wish.attempt,
@@ -339,6 +343,6 @@ impl Driver {
             past: None,
         };
         let by = engine_principal(&self.thread.key.tenant);
-        Some(Order { command, by })
+        Some(Order::new(command, by))
     }
 }

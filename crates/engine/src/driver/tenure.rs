@@ -17,7 +17,8 @@ impl Driver {
     pub(super) async fn look_again(&mut self) -> Result<(), Error> {
         self.has_news = true;
         let entries = self.thread.catch_up(self.engine.store()).await?;
-        self.engine.tell(&self.thread.key, &entries);
+        self.engine
+            .tell(&self.thread.key, entries, &self.thread.state);
         if let Lease::Wanted { after } = &mut self.lease {
             *after = self
                 .thread
@@ -46,6 +47,23 @@ impl Driver {
             keep
         });
         self.forget_left();
+    }
+
+    /// Takes the lease where the first round had nothing to append: nobody drives without one.
+    pub(super) async fn take(&mut self) -> Result<Option<Exit>, Error> {
+        let lasts = self.engine.options().lease;
+        let until = Instant::now() + Duration::from(lasts);
+        match self.engine.store().take(&self.thread.key, lasts).await {
+            Ok(epoch) => {
+                self.lease = Lease::Held { epoch, until };
+                self.thread.epoch = epoch;
+                // Someone may have appended before it was ours.
+                self.look_again().await?;
+                Ok(None)
+            }
+            Err(LeaseError::Held { .. }) => Ok(Some(Exit::NotOurs)),
+            Err(error) => Err(from_lease(error)),
+        }
     }
 
     pub(super) async fn renew(&mut self) -> Result<Option<Exit>, Error> {
@@ -94,6 +112,14 @@ impl Driver {
             }
             Err(LeaseError::Fenced { .. }) => self.hand_over().await.map(Some),
             Err(error) => Err(from_lease(error)),
+        }
+    }
+
+    /// Gives the lease back after a failure, so that nobody has to wait for its end. Where that fails too, it ends.
+    pub(super) async fn let_go(&mut self) {
+        if let Lease::Held { epoch, .. } = self.lease {
+            let (key, version) = (&self.thread.key, self.thread.state.version);
+            let _ = self.engine.store().release(key, epoch, version).await;
         }
     }
 

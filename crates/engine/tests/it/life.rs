@@ -421,7 +421,7 @@ async fn a_waiting_thread_takes_no_new_input_and_a_cancelled_one_does() {
     let refused = engine.start(&me(), &agent, "s", "more").await.unwrap_err();
     assert_eq!(refused.code(), "interrupt_pending");
     engine
-        .cancel(&me(), &key("s"))
+        .cancel(&me(), &key("s"), None)
         .await
         .unwrap()
         .finish()
@@ -438,7 +438,11 @@ async fn a_waiting_thread_takes_no_new_input_and_a_cancelled_one_does() {
         contents(&cancelled)
     );
     assert_eq!(
-        engine.cancel(&me(), &key("s")).await.unwrap_err().code(),
+        engine
+            .cancel(&me(), &key("s"), None)
+            .await
+            .unwrap_err()
+            .code(),
         "run_over"
     );
     assert_eq!(run(&engine, &agent, "s").await.status, "waiting");

@@ -6,5 +6,6 @@ mod drift;
 mod life;
 mod peers;
 mod recovery;
+mod requests;
 mod stops;
 mod support;

@@ -246,7 +246,7 @@ async fn a_write_in_flight_at_the_cancel_is_undone_once_it_lands() {
     let submitted = engine.start(&me(), &agent, "s", "go").await.unwrap();
     let cancel = async {
         tokio::time::sleep(Duration::from_millis(60)).await;
-        let recorded = engine.cancel(&me(), &key("s")).await.unwrap();
+        let recorded = engine.cancel(&me(), &key("s"), None).await.unwrap();
         assert_eq!(recorded.key(), &key("s"));
         let meanwhile = view(&engine, "s").await;
         assert_eq!(
@@ -291,7 +291,7 @@ async fn a_write_that_lands_after_the_cancel_and_cannot_be_undone_is_put_before_
     let cancel = async move {
         tokio::time::sleep(Duration::from_millis(50)).await;
         other
-            .cancel(&me(), &key("s"))
+            .cancel(&me(), &key("s"), None)
             .await
             .unwrap()
             .finish()
@@ -402,7 +402,7 @@ async fn nothing_is_decided_or_done_on_a_journal_that_was_tampered_with() {
         let answer = Answer::All(Decision::APPROVE);
         let refused = other.answer(&me(), &key("s"), interrupt, answer).await;
         assert_eq!(refused.unwrap_err().code(), "damaged", "{sql}");
-        let refused = other.cancel(&me(), &key("s")).await;
+        let refused = other.cancel(&me(), &key("s"), None).await;
         assert_eq!(refused.unwrap_err().code(), "damaged", "{sql}");
         let refused = other.journal(&key("s")).await;
         assert_eq!(refused.unwrap_err().code(), "damaged", "{sql}");

@@ -179,7 +179,7 @@ mod subagents {
         let gates = [("a", ask(&STANDARD)), ("b", ask(&STANDARD))];
         let agent = engine.publish("local", boss(false, &gates)).await.unwrap();
         run(&engine, &agent, "s").await;
-        let cancelled = engine.cancel(&me(), &key("s")).await.unwrap();
+        let cancelled = engine.cancel(&me(), &key("s"), None).await.unwrap();
         cancelled.finish().await.unwrap();
         let view = view(&engine, "s").await;
         assert_eq!((view.status, view.interrupts.len()), ("cancelled", 0));
@@ -392,7 +392,7 @@ mod still {
         let spec = definition(vec![plain("a")], &[("a", ask(&STANDARD))]);
         let agent = engine.publish("local", spec).await.unwrap();
         run(&engine, &agent, "s").await;
-        let paused = engine.pause(&me(), &key("s")).await.unwrap();
+        let paused = engine.pause(&me(), &key("s"), None).await.unwrap();
         paused.finish().await.unwrap();
         let view = answer(&engine, "s", vec![Decision::APPROVE]).await.unwrap();
         assert_eq!(
@@ -400,7 +400,7 @@ mod still {
             ("paused", Some("user_pause"))
         );
         assert_eq!(place.tools["a"].count(), 0);
-        let goes_on = engine.unpause(&me(), &key("s")).await.unwrap();
+        let goes_on = engine.unpause(&me(), &key("s"), None).await.unwrap();
         goes_on.finish().await.unwrap();
         assert_eq!(crate::support::view(&engine, "s").await.status, "finished");
         assert_eq!(place.tools["a"].count(), 1);

@@ -182,6 +182,7 @@ pub(crate) fn definition(tools: Vec<ToolSpec>, gates: &[(&str, Gate)]) -> Defini
         breakpoints: Breakpoints::default(),
         subagents: Vec::new(),
         strict: false,
+        confirm: None,
     }
 }
 
@@ -206,6 +207,17 @@ impl Place {
     /// The database file, to be tampered with.
     pub(crate) fn database(&self) -> rusqlite::Connection {
         rusqlite::Connection::open(self.folder.path().join("t.db")).unwrap()
+    }
+
+    /// Whether an event of this name was committed.
+    pub(crate) fn database_has(&self, name: &str) -> bool {
+        let conn = self.database();
+        let count = conn.query_row(
+            "SELECT count(*) FROM events WHERE header LIKE ?1",
+            [format!("%\"{name}\"%")],
+            |row| row.get::<_, i64>(0),
+        );
+        count.unwrap() > 0
     }
 
     /// An engine as another process would have it.
@@ -240,6 +252,7 @@ impl Place {
         let options = Options {
             lease: Span::from_millis(300),
             model_timeout: Span::from_secs(5),
+            forgetful: holdpoint_engine::Forgetful::Refuse,
         };
         Engine::new(store, kit, options, None)
     }

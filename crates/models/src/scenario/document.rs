@@ -97,12 +97,13 @@ fn check_sense(item: &Field<'_>, fields: &Fields<'_>, report: &mut Report) {
 }
 
 fn read_when(field: &Field<'_>, report: &mut Report) -> Option<When> {
-    let fields = Fields::open(field, &["user", "turn", "tool", "result"], report)?;
+    let fields = Fields::open(field, &["user", "said", "turn", "tool", "result"], report)?;
     let text = |key: &str, report: &mut Report| match fields.optional(key) {
         None => Some(None),
         Some(field) => field.text(report).map(|text| Some(text.to_owned())),
     };
     let user = text("user", report);
+    let said = text("said", report);
     let turns = match fields.optional("turn") {
         None => Some((When::FIRST_TURN, When::LAST_TURN)),
         Some(field) => read_turns(&field, report),
@@ -112,6 +113,7 @@ fn read_when(field: &Field<'_>, report: &mut Report) -> Option<When> {
     let (from, to) = turns?;
     Some(When {
         user: user?,
+        said: said?,
         from,
         to,
         tool: tool?,

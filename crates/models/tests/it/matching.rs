@@ -90,6 +90,40 @@ async fn the_first_rule_whose_conditions_all_hold_is_played() {
 }
 
 #[tokio::test]
+async fn an_answer_is_told_apart_by_the_question_that_the_model_asked_last() {
+    let model = scripted(
+        r#"
+  - {when: {user: "yes", said: "delete"}, say: deleted}
+  - {when: {user: "yes", said: "deploy"}, say: deployed}
+  - {say: z}
+"#,
+    );
+    let asked = |question: &str| vec![user("x"), assistant(question), user("yes")];
+    let cases = [
+        ("the question", asked("delete it?"), "deleted"),
+        ("another question", asked("deploy it?"), "deployed"),
+        (
+            "only the last one counts",
+            [asked("delete it?"), vec![assistant("so?"), user("yes")]].concat(),
+            "z",
+        ),
+        (
+            "a result does not hide it",
+            [asked("delete it?"), vec![tool("pay", "ok")]].concat(),
+            "deleted",
+        ),
+        (
+            "what the user said is no question",
+            vec![user("yes, delete")],
+            "z",
+        ),
+    ];
+    for (name, messages, expected) in cases {
+        assert_eq!(text_of(&model, &messages).await, expected, "{name}");
+    }
+}
+
+#[tokio::test]
 async fn where_no_rule_fits_the_turn_is_rejected_with_what_was_last_said() {
     let model = scripted("  - {when: {user: never}, say: x}\n");
     let long = "é".repeat(300);

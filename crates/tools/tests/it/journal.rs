@@ -106,6 +106,7 @@ impl Journal {
             }],
             roles: BTreeSet::new(),
             permissions: BTreeSet::new(),
+            says: None,
         });
     }
 
@@ -117,6 +118,7 @@ impl Journal {
             status: InterruptStatus::Timeout,
             reason: String::new(),
             rejected: Vec::new(),
+            says: None,
         });
     }
 

@@ -158,6 +158,7 @@ fn the_answer_keeps_who_gave_it_and_the_warrant_names_them() {
         }],
         roles: by.roles,
         permissions: by.permissions,
+        says: None,
     };
     assert_eq!(events, [answered]);
     let warrant = thread.action("c1").warrant().unwrap();
@@ -211,7 +212,10 @@ fn for_another_tenant_it_is_as_if_it_were_not_there_whether_it_is_or_not() {
 fn another_tenant_cannot_cancel() {
     let mut thread = two();
     let eve = Principal::new(PrincipalKind::User, "other", "eve");
-    assert_eq!(thread.tell(eve, Command::Cancel), Err(Refusal::NotFound));
+    assert_eq!(
+        thread.tell(eve, Command::Cancel { run: None }),
+        Err(Refusal::NotFound)
+    );
 }
 
 #[test]

@@ -34,6 +34,7 @@ fn a_late_outcome_settles_what_a_person_is_asked_and_the_question_is_withdrawn()
                 status: InterruptStatus::Canceled,
                 reason: "the call reported its outcome after all".to_owned(),
                 rejected: vec![],
+                says: None,
             },
             Event::LateOutcome {
                 action,

@@ -160,7 +160,7 @@ fn a_thread_of_questions_runs_no_agent_and_an_agents_thread_takes_no_questions()
     let mut thread = asked(InterruptKind::Input, None);
     let start = Thread::start_command(Limits::default());
     assert_eq!(thread.tell(user("ann"), start), Err(Refusal::NotFound));
-    let refused = thread.tell(user("ann"), Command::Pause);
+    let refused = thread.tell(user("ann"), Command::Pause { run: None });
     assert_eq!(refused, Err(Refusal::RunOver));
     let mut thread = Thread::thinking();
     thread.reply("bye", vec![]);
@@ -177,7 +177,10 @@ fn another_tenant_finds_nothing() {
         "other".clone_into(tenant);
     }
     assert_eq!(thread.tell(eve.clone(), ask), Err(Refusal::NotFound));
-    assert_eq!(thread.tell(eve, Command::Cancel), Err(Refusal::NotFound));
+    assert_eq!(
+        thread.tell(eve, Command::Cancel { run: None }),
+        Err(Refusal::NotFound)
+    );
 }
 
 #[test]

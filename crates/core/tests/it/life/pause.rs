@@ -9,11 +9,15 @@ use crate::thread::{
 };
 
 fn pause(thread: &mut Thread) -> Vec<Event> {
-    thread.tell(user("ann"), Command::Pause).unwrap()
+    thread
+        .tell(user("ann"), Command::Pause { run: None })
+        .unwrap()
 }
 
 fn go_on(thread: &mut Thread) -> Vec<Event> {
-    thread.tell(user("ann"), Command::Continue).unwrap()
+    thread
+        .tell(user("ann"), Command::Continue { run: None })
+        .unwrap()
 }
 
 #[test]
@@ -120,11 +124,14 @@ fn pausing_twice_changes_nothing_and_pausing_what_is_over_or_being_stopped_is_re
     assert_eq!(pause(&mut thread), []);
     go_on(&mut thread);
     thread.cancel();
-    let refused = thread.tell(user("ann"), Command::Pause);
+    let refused = thread.tell(user("ann"), Command::Pause { run: None });
     assert_eq!(refused, Err(Refusal::RunOver));
     thread.end(action, 1, lost());
     thread.answer(vec![Decision::NotCommitted]).unwrap();
-    for command in [Command::Pause, Command::Continue] {
+    for command in [
+        Command::Pause { run: None },
+        Command::Continue { run: None },
+    ] {
         assert_eq!(thread.tell(user("ann"), command), Err(Refusal::RunOver));
     }
 }
@@ -133,7 +140,10 @@ fn pausing_twice_changes_nothing_and_pausing_what_is_over_or_being_stopped_is_re
 fn another_tenant_can_neither_pause_nor_continue() {
     let mut thread = Thread::thinking();
     let eve = Principal::new(PrincipalKind::User, "other", "eve");
-    for command in [Command::Pause, Command::Continue] {
+    for command in [
+        Command::Pause { run: None },
+        Command::Continue { run: None },
+    ] {
         assert_eq!(thread.tell(eve.clone(), command), Err(Refusal::NotFound));
     }
 }

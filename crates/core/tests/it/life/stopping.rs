@@ -151,9 +151,9 @@ fn cancelling_twice_changes_nothing_and_cancelling_what_is_over_is_refused() {
     assert_eq!(thread.cancel(), []);
     thread.end(action, 1, done("paid"));
     thread.answer(vec![committed("paid")]).unwrap();
-    let again = thread.tell(user("ann"), Command::Cancel);
+    let again = thread.tell(user("ann"), Command::Cancel { run: None });
     assert_eq!(again, Err(Refusal::RunOver));
-    let never = Thread::new().tell(user("ann"), Command::Cancel);
+    let never = Thread::new().tell(user("ann"), Command::Cancel { run: None });
     assert_eq!(never, Err(Refusal::RunOver));
 }
 

@@ -71,14 +71,14 @@ fn a_sleeper_that_is_woken_during_a_pause_is_entered_after_it() {
     thread.start(action);
     thread.sleep(action, "nap", 60);
     thread
-        .tell(crate::thread::user("ann"), Command::Pause)
+        .tell(crate::thread::user("ann"), Command::Pause { run: None })
         .unwrap();
     assert_eq!(thread.state.status(), Some(Status::Paused));
     thread.wait(60);
     thread.tick();
     assert_eq!(thread.work(), []);
     thread
-        .tell(crate::thread::user("ann"), Command::Continue)
+        .tell(crate::thread::user("ann"), Command::Continue { run: None })
         .unwrap();
     assert_eq!(thread.work().len(), 1);
 }

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use holdpoint_core::{
-    Action, ActionStatus, Conversation, Doubt, FramePath, Index, IndexRow, Message, Role, State,
-    Status, Subject, Verdict, Wait, decode_head, decode_records, fold, next,
+    Action, ActionStatus, Conversation, Doubt, FramePath, FramePhase, Index, IndexRow, Message,
+    Role, State, Status, Subject, Verdict, Wait, decode_head, decode_records, fold, next,
 };
 
 use crate::thread::Thread;
@@ -63,6 +63,10 @@ pub(super) fn check_state(state: &State) {
                     let active = state.active().unwrap();
                     assert!(active.stop.is_none());
                     assert!(active.frames.contains_key(&interrupt.frame));
+                }
+                Subject::Confirmation { .. } => {
+                    let frame = &state.active().unwrap().frames[&interrupt.frame];
+                    assert!(interrupt.frame.is_root() && frame.phase == FramePhase::Done);
                 }
                 Subject::Question { action, .. } => {
                     let on = Wait::Answer {

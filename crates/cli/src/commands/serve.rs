@@ -1,0 +1,108 @@
+//! `holdpoint serve`: agents behind HTTP.
+
+use std::path::PathBuf;
+
+use holdpoint_definition::{LogFormat, ServerFile};
+use holdpoint_server::{Access, Server, StartError};
+
+use crate::{args::Serve, exit::Exit, failure::Failure, leaving::Leaving, safe_text, terminal};
+
+/// Serves until the process is asked to go.
+///
+/// # Errors
+///
+/// The configuration, an agent, a store or the address cannot be used.
+pub(crate) async fn serve(args: &Serve) -> Result<Exit, Failure> {
+    let leaving = Leaving::listen();
+    let file = configuration(args)?;
+    log(file.log);
+    let access = if args.dev { Access::Dev } else { Access::Keys };
+    let server = Box::pin(Server::start(file, access)).await?;
+    let address = server.address();
+    terminal::note(&format!("Holdpoint listens on http://{address}"));
+    for notice in server.notices() {
+        terminal::note(&format!("  {}", safe_text::line(&notice)));
+    }
+    match access {
+        Access::Dev => terminal::note(
+            "  --dev: no key is needed, and everybody who reaches this address is the user `dev`",
+        ),
+        Access::Keys => terminal::note(
+            "  every request needs a key: `Authorization: Bearer …`; make one with `holdpoint keys create`",
+        ),
+    }
+    let stop = async {
+        let signal = leaving.asked().await;
+        terminal::note(&format!("{signal}: letting what is in the air come down"));
+    };
+    let served = Box::pin(server.run(stop)).await;
+    served.map_err(|error| Failure::unusable("address_unusable", error.to_string()))?;
+    Ok(Exit::Done)
+}
+
+fn configuration(args: &Serve) -> Result<ServerFile, Failure> {
+    let mut file = match &args.config {
+        Some(path) => holdpoint_definition::load_server(path).map_err(|problems| {
+            let text = problems.to_string();
+            Failure::unusable("bad_configuration", text.clone())
+                .lines(text.lines().map(str::to_owned).collect())
+        })?,
+        None => ServerFile::default(),
+    };
+    if let Some(listen) = args.listen {
+        file.listen = listen;
+    }
+    if let Some(store) = &args.store {
+        file.store.clone_from(store);
+    }
+    if let Some(log) = args.log {
+        file.log = log.into();
+    }
+    file.agents.extend(args.agents.iter().cloned());
+    if file.agents.is_empty() {
+        return Err(Failure::usage("no agent is named").help(
+            "name their files, or folders of them: `holdpoint serve agents/`; or write a configuration, `--config server.yaml`",
+        ));
+    }
+    let missing = file.agents.iter().find(|path| !path.exists());
+    if let Some(missing) = missing {
+        let shown = PathBuf::from(missing);
+        return Err(Failure::usage(format!("there is no `{}`", shown.display())));
+    }
+    Ok(file)
+}
+
+/// Logs go to stderr: what a program reads is answers over HTTP.
+fn log(format: LogFormat) {
+    let filter = tracing_subscriber::EnvFilter::try_from_env("HOLDPOINT_LOG")
+        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info"));
+    let builder = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_target(false);
+    // A second subscriber in one process is none: the first one stays.
+    let _ = match format {
+        LogFormat::Text => builder.with_ansi(false).try_init(),
+        LogFormat::Json => builder.json().flatten_event(true).try_init(),
+    };
+}
+
+impl From<StartError> for Failure {
+    fn from(error: StartError) -> Self {
+        let text = error.to_string();
+        let code = match &error {
+            StartError::Agents(_) => "bad_definition",
+            StartError::Agent(error) => error.code(),
+            StartError::Store(_) => "store_unusable",
+            StartError::Keys(_) => "store_unavailable",
+            StartError::Unsafe(_) => "unsafe",
+            StartError::Address { .. } => "address_unusable",
+            _ => "cannot_start",
+        };
+        let failure = Self::unusable(code, text.clone());
+        if let StartError::Agents(_) = error {
+            return failure.lines(text.lines().map(str::to_owned).collect());
+        }
+        failure
+    }
+}

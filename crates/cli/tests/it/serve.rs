@@ -1,0 +1,202 @@
+//! `holdpoint serve`, `keys` and `backup`, as whoever runs a server meets them.
+
+use std::{
+    io::{BufRead as _, BufReader, Read as _, Write as _},
+    net::TcpStream,
+    process::{Child, Stdio},
+};
+
+use serde_json::{Value, json};
+
+use crate::support::World;
+
+/// A server that ends with its test.
+struct Served {
+    process: Child,
+    address: String,
+    said: Vec<String>,
+}
+
+impl Served {
+    fn start(world: &World, arguments: &[&str]) -> Self {
+        let mut all = vec!["serve", "--listen", "127.0.0.1:0"];
+        all.extend(arguments);
+        let mut process = world
+            .command()
+            .args(&all)
+            .stderr(Stdio::piped())
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(process.stderr.take().unwrap()).lines();
+        let mut said = Vec::new();
+        let address = loop {
+            let line = lines.next().unwrap().unwrap();
+            said.push(line.clone());
+            if let Some((_, address)) = line.split_once("listens on http://") {
+                break address.to_owned();
+            }
+        };
+        // What it says further must not fill the pipe.
+        std::thread::spawn(move || lines.for_each(drop));
+        Self {
+            process,
+            address,
+            said,
+        }
+    }
+
+    /// One request. The body of the answer is read to its end.
+    fn ask(
+        &self,
+        method: &str,
+        path: &str,
+        key: Option<&str>,
+        body: Option<&Value>,
+    ) -> (u16, String) {
+        let mut stream = TcpStream::connect(&self.address).unwrap();
+        let body = body.map(ToString::to_string).unwrap_or_default();
+        let key = key.map(|key| format!("Authorization: Bearer {key}\r\n"));
+        let length = body.len();
+        write!(
+            stream,
+            "{method} {path} HTTP/1.0\r\nHost: {}\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n{}\r\n{body}",
+            self.address,
+            key.unwrap_or_default()
+        )
+        .unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+        (status, body.to_owned())
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+#[test]
+fn the_shipped_approval_agent_asks_is_killed_and_goes_on() {
+    let world = World::with_examples();
+    let served = Served::start(&world, &["--dev", "--config", "server.yaml"]);
+    let talk = json!({"agent_id": "approval-agent", "session_id": "deploy-123", "message": "部署 v2.0 到生产环境"});
+    let (status, asked) = served.ask("POST", "/api/v1/chat/stream", None, Some(&talk));
+    assert_eq!(status, 200);
+    assert!(
+        asked.contains("\0INTERRUPT:") && asked.ends_with("data: [DONE]\n\n"),
+        "{asked}"
+    );
+    drop(served);
+    let served = Served::start(&world, &["--dev", "--config", "server.yaml"]);
+    let state = "/api/v1/chat/interrupt_state?agent_id=approval-agent&session_id=deploy-123";
+    let (_, shown) = served.ask("GET", state, None, None);
+    assert!(shown.contains("Please confirm: 即将部署"), "{shown}");
+    let yes = json!({"agent_id": "approval-agent", "session_id": "deploy-123", "input": {"confirm": true}});
+    let (status, done) = served.ask("POST", "/api/v1/chat/resume", None, Some(&yes));
+    assert_eq!(status, 200);
+    assert!(done.contains("部署完成"), "{done}");
+    let (status, again) = served.ask("POST", "/api/v1/chat/resume", None, Some(&yes));
+    assert_eq!(status, 409, "{again}");
+}
+
+#[test]
+fn names_that_nobody_mapped_are_an_error_at_the_start() {
+    let world = World::with_examples();
+    let refused = world
+        .hold(&["serve", "--dev", "approval-agent/agent.yaml"])
+        .ends(2);
+    assert!(
+        refused.stderr.contains("no model is called `gpt-4o` here"),
+        "{}",
+        refused.stderr
+    );
+    assert!(refused.stderr.contains("`redis`"), "{}", refused.stderr);
+    let nobody = world.hold(&["serve", "--dev"]).ends(2);
+    assert!(
+        nobody.stderr.contains("no agent is named"),
+        "{}",
+        nobody.stderr
+    );
+    let open = world
+        .hold(&[
+            "serve",
+            "--dev",
+            "--listen",
+            "0.0.0.0:0",
+            "refund/agent.yaml",
+        ])
+        .ends(2);
+    assert!(open.stderr.contains("`--dev`"), "{}", open.stderr);
+}
+
+#[test]
+fn a_key_is_made_listed_used_and_revoked() {
+    let world = World::with_examples();
+    let made = world
+        .hold(&[
+            "keys", "create", "--tenant", "acme", "--name", "ann", "--role", "clerk",
+        ])
+        .ends(0);
+    let key = made.stdout.trim();
+    assert!(key.starts_with("hp_") && !made.stderr.contains(key));
+    let served = Served::start(
+        &world,
+        &["refund/agent.yaml", "--store", "sqlite:holdpoint.db"],
+    );
+    assert_eq!(served.ask("GET", "/api/v1/agents", None, None).0, 401);
+    let (status, agents) = served.ask("GET", "/api/v1/agents", Some(key), None);
+    assert_eq!(status, 200);
+    assert!(agents.contains("\"agent_id\":\"refund\""), "{agents}");
+    let listed = world.json(0, &["keys", "list"]);
+    assert_eq!(listed["principal"]["actor"]["name"], "ann");
+    assert!(listed.get("secret").is_none());
+    let id = listed["id"].as_str().unwrap();
+    world.hold(&["keys", "revoke", id]).ends(0);
+    assert_eq!(served.ask("GET", "/api/v1/agents", Some(key), None).0, 401);
+    world.hold(&["keys", "revoke", "nothing"]).ends(4);
+    for bad in [["_system", "x"], ["acme", "holdpoint"], ["a b", "x"]] {
+        let refused = world
+            .hold(&["keys", "create", "--tenant", bad[0], "--name", bad[1]])
+            .ends(2);
+        assert!(refused.stderr.starts_with("error: "), "{bad:?}");
+    }
+    assert!(served.said.iter().any(|line| line.contains("listens on")));
+}
+
+#[test]
+fn a_store_is_backed_up_while_it_is_served_and_the_copy_is_only_read() {
+    let world = World::with_examples();
+    let served = Served::start(
+        &world,
+        &[
+            "--dev",
+            "refund/agent.yaml",
+            "--store",
+            "sqlite:holdpoint.db",
+        ],
+    );
+    let body =
+        json!({"agent_id": "refund", "session_id": "s", "input": "Please refund order 1001"});
+    let (status, _) = served.ask("POST", "/api/v1/runs", None, Some(&body));
+    assert_eq!(status, 201);
+    while world.hold(&["show", "refund/s"]).code != 3 {}
+    world.hold(&["backup", "copy.db"]).ends(0);
+    world.hold(&["backup", "copy.db"]).ends(2);
+    let shown = world
+        .hold(&["show", "refund/s", "--store", "sqlite:copy.db"])
+        .ends(3);
+    assert!(shown.stdout.contains("issue_refund"), "{}", shown.stdout);
+    let refused = world.hold(&[
+        "resume",
+        "refund/s",
+        "--approve",
+        "--store",
+        "sqlite:copy.db",
+    ]);
+    assert_ne!(refused.code, 0);
+}

@@ -1,0 +1,27 @@
+//! Where threads are kept.
+
+use holdpoint_yaml::{Field, Report};
+
+use crate::{command::Base, names::discreet};
+
+/// The store that forgets.
+pub(crate) const MEMORY: &str = "memory:";
+pub(crate) const SQLITE: &str = "sqlite:";
+
+/// Reads the url of a store. A path in it becomes absolute.
+pub(crate) fn read(field: &Field<'_>, base: &Base, report: &mut Report) -> Option<String> {
+    const HELP: &str = "use `sqlite:PATH` or `memory:`";
+    let text = field.some_text(report)?;
+    if text == MEMORY {
+        return Some(text.to_owned());
+    }
+    if let Some(path) = text.strip_prefix(SQLITE) {
+        if path.is_empty() || path.contains('\0') {
+            field.problem("`sqlite:` names no file", HELP, report);
+            return None;
+        }
+        return Some(format!("{SQLITE}{}", base.resolve(path)));
+    }
+    field.problem(&format!("{} names no store", discreet(text)), HELP, report);
+    None
+}

@@ -1,0 +1,240 @@
+//! How a server is configured.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+};
+
+use holdpoint_definition::{
+    LogFormat, Names, Problems, ServerFile, ServerLimits, agent_files, load_server,
+};
+use insta::assert_snapshot;
+
+use crate::{AGENT, SUPERAGENT, folder};
+
+/// A folder with a scenario, an agent in it, and a folder with two more and with other things.
+fn site() -> tempfile::TempDir {
+    let dir = folder();
+    let write = |file: &str, text: &str| fs::write(dir.path().join(file), text).unwrap();
+    write("agent.yaml", AGENT);
+    fs::create_dir_all(dir.path().join("agents/below.yaml")).unwrap();
+    write("agents/b.yaml", SUPERAGENT);
+    write("agents/a.yml", AGENT);
+    write("agents/scenario.yaml", "kind: Scenario\nrules: []\n");
+    write("agents/compose.yaml", "services: {}\n");
+    write("agents/notes.txt", "kind: Agent\n");
+    write("agents/.b.yaml", "kind: Agent\n");
+    write("agents/below.yaml/c.yaml", AGENT);
+    dir
+}
+
+fn server(dir: &Path, text: &str) -> Result<ServerFile, Problems> {
+    let file = dir.join("server.yaml");
+    fs::write(&file, text).unwrap();
+    load_server(&file)
+}
+
+/// A file with these lines below `spec`.
+fn spec(lines: &str) -> String {
+    format!("apiVersion: holdpoint/v1\nkind: Server\nspec:\n{lines}")
+}
+
+#[test]
+fn a_whole_file_says_everything_with_absolute_paths() {
+    let dir = site();
+    let base = dir.path().to_str().unwrap();
+    let text = spec(
+        r#"  listen: "[::1]:9000"
+  store: sqlite:data/main.db
+  agents: [agents/, ./agent.yaml]
+  models: {gpt-4o: "scripted:scenario.yaml", "llama3:8b": "scripted:./scenario.yaml"}
+  stores: {redis: "sqlite:/srv/chat.db", memory: "memory:"}
+  cors: {origins: ["https://app.example.com", "http://localhost:3000"]}
+  limits: {body: 64KiB, batch: 1, streams: 2, streamsPerKey: 3, pending_per_user: 4, pendingPerRun: 5}
+  log: json
+"#,
+    );
+    let names = |names: [(&str, String); 2]| {
+        let names = names.into_iter();
+        names
+            .map(|(name, meaning)| (name.to_owned(), meaning))
+            .collect::<BTreeMap<_, _>>()
+    };
+    let scenario = || format!("scripted:{base}/scenario.yaml");
+    let expected = ServerFile {
+        listen: "[::1]:9000".parse().unwrap(),
+        store: format!("sqlite:{base}/data/main.db"),
+        agents: vec![dir.path().join("agents"), dir.path().join("agent.yaml")],
+        names: Names {
+            models: names([("gpt-4o", scenario()), ("llama3:8b", scenario())]),
+            stores: names([
+                ("redis", "sqlite:/srv/chat.db".to_owned()),
+                ("memory", "memory:".to_owned()),
+            ]),
+        },
+        origins: vec![
+            "https://app.example.com".to_owned(),
+            "http://localhost:3000".to_owned(),
+        ],
+        limits: ServerLimits {
+            body: 65_536,
+            batch: 1,
+            streams: 2,
+            streams_per_key: 3,
+            pending_per_user: 4,
+            pending_per_run: 5,
+        },
+        log: LogFormat::Json,
+    };
+    assert_eq!(server(dir.path(), &text), Ok(expected));
+}
+
+#[test]
+fn whatever_is_unsaid_is_as_without_a_file_but_seen_from_its_folder() {
+    let unsaid = ServerFile {
+        listen: "127.0.0.1:8888".parse().unwrap(),
+        store: "sqlite:holdpoint.db".to_owned(),
+        agents: Vec::new(),
+        names: Names::default(),
+        origins: Vec::new(),
+        limits: ServerLimits {
+            body: 1_048_576,
+            batch: 100,
+            streams: 1_000,
+            streams_per_key: 100,
+            pending_per_user: 10_000,
+            pending_per_run: 64,
+        },
+        log: LogFormat::Text,
+    };
+    assert_eq!(ServerFile::default(), unsaid);
+    let dir = site();
+    let expected = ServerFile {
+        store: format!("sqlite:{}/holdpoint.db", dir.path().to_str().unwrap()),
+        ..unsaid
+    };
+    for text in [
+        "apiVersion: holdpoint/v1\nkind: Server\n".to_owned(),
+        spec("  cors: {}\n  limits: {}\n  models: {}\n  stores: {}\n  agents: []\n"),
+    ] {
+        assert_eq!(server(dir.path(), &text), Ok(expected.clone()), "{text}");
+    }
+}
+
+#[test]
+fn everything_else_is_a_problem_with_its_remedy() {
+    let cases = [
+        "  listen: localhost:8888\n",
+        "  listen: 8888\n",
+        "  listen: [::1]\n",
+        "  store: redis://:secret@host\n",
+        "  store: holdpoint.db\n",
+        "  store: \"sqlite:\"\n",
+        "  store: sqlite\n",
+        "  agents: agents\n",
+        "  agents: [agnets/, \"\", agent.yaml, ./agent.yaml]\n",
+        "  models: [gpt-4o]\n",
+        "  models: {gpt-4o: gpt-4o-mini, gpt-4: \"openai:gpt-4\", gpt: \"scripted:no.yaml\", \"\": \"scripted:scenario.yaml\", \"scripted:x\": \"scripted:scenario.yaml\"}\n",
+        "  stores: {redis: \"redis://:secret@host\", etcd: 7}\n",
+        "  cors: {origins: \"*\"}\n",
+        "  cors: {origins: [\"*\", https://App.example.com/, \"null\"]}\n",
+        "  cors: [\"https://app.example.com\"]\n",
+        "  limits: {body: 1MB, batch: 0, streams: many, pending_per_user: -1}\n",
+        "  limits: {body: 10, streamsPerkey: 1}\n",
+        "  log: xml\n",
+        "  lisen: 127.0.0.1:8888\n",
+        "  tools: []\n",
+    ];
+    let dir = site();
+    let said = |text: &str| {
+        let shown = match server(dir.path(), text) {
+            Err(problems) => problems.to_string(),
+            Ok(server) => format!("fine: {server:?}"),
+        };
+        shown.replace(dir.path().to_str().unwrap(), "DIR")
+    };
+    let mut all = String::new();
+    for case in cases {
+        all.push_str(&format!("# {}\n{}\n\n", case.trim(), said(&spec(case))));
+    }
+    for text in [
+        "",
+        "kind: Server\n",
+        "apiVersion: superagent/v1\nkind: Server\n",
+        "apiVersion: holdpoint/v1\nkind: Agent\nmetadata: {}\n",
+        "apiVersion: holdpoint/v1\nkind: Server\nspec:\n",
+    ] {
+        let shown = text.trim_end().replace('\n', "\n# ");
+        all.push_str(&format!("# {shown}\n{}\n\n", said(text)));
+    }
+    assert_snapshot!(all);
+}
+
+#[test]
+fn a_file_that_is_not_there_is_a_problem_too() {
+    let dir = site();
+    let file = dir.path().join("no.yaml");
+    let said = load_server(&file).unwrap_err().to_string();
+    let expected = "cannot be read: No such file or directory (os error 2)";
+    assert_eq!(said, format!("{}: {expected}", file.display()));
+}
+
+#[test]
+fn a_folder_is_the_agents_in_it_by_name_and_nothing_else() {
+    let dir = site();
+    let path = |file: &str| dir.path().join(file);
+    let found = agent_files(&[path("agents"), path("agent.yaml"), path("agents/a.yml")]);
+    let expected = ["agents/a.yml", "agents/b.yaml", "agent.yaml"].map(path);
+    assert_eq!(found.unwrap(), expected);
+    assert_eq!(agent_files(&[]).unwrap(), Vec::<PathBuf>::new());
+    // Whether a file that is named is an agent, loading it says.
+    let named = [path("agents/scenario.yaml"), path("no.yaml")];
+    assert_eq!(agent_files(&named).unwrap(), named);
+}
+
+#[test]
+fn what_may_be_a_misspelt_agent_is_not_passed_over() {
+    let dir = site();
+    for text in [
+        "kind: agent\n",
+        "kind: Agnet\n",
+        "apiVersion: holdpoint/v1\nknd: Agent\n",
+        "apiVersion: superagent/v1\nspec: {}\n",
+        "api_version: holdpoint/v1\nkind: [Agent]\n",
+    ] {
+        let folder = dir.path().join("misspelt");
+        fs::create_dir_all(&folder).unwrap();
+        let file = folder.join("a.yaml");
+        fs::write(&file, text).unwrap();
+        assert_eq!(agent_files(&[folder]).unwrap(), [file], "{text}");
+    }
+}
+
+#[test]
+fn what_cannot_be_told_to_be_an_agent_or_not_is_a_problem() {
+    let dir = site();
+    let folder = |name: &str, files: &[(&str, &str)]| {
+        let folder = dir.path().join(name);
+        fs::create_dir(&folder).unwrap();
+        for (file, text) in files {
+            fs::write(folder.join(file), text).unwrap();
+        }
+        folder
+    };
+    let folders = [
+        folder("empty", &[]),
+        folder("other", &[("s.yaml", "kind: Scenario\n")]),
+        folder("broken", &[("a.yaml", "kind: \"Agent"), ("b.yaml", "")]),
+    ];
+    let said = agent_files(&folders).unwrap_err().to_string();
+    assert_snapshot!(said.replace(dir.path().to_str().unwrap(), "DIR"), @r"
+    DIR/empty: has no agents: no `*.yaml` or `*.yml` file in it says `kind: Agent`
+      help: folders in it are not looked at; list them as well
+    DIR/other: has no agents: no `*.yaml` or `*.yml` file in it says `kind: Agent`
+      help: folders in it are not looked at; list them as well
+    DIR/broken/a.yaml:1:7: kind: not valid YAML: unclosed quote
+    DIR/broken/b.yaml:1:1: the file is empty
+      help: begin with `apiVersion: holdpoint/v1` and `kind: Agent`
+    ");
+}

@@ -1,0 +1,142 @@
+//! Who makes a request, and whether they may.
+
+use std::{net::SocketAddr, sync::Arc};
+
+use axum::{
+    extract::{FromRequestParts, Request, State},
+    http::{HeaderMap, header, request::Parts},
+    middleware::Next,
+    response::{IntoResponse as _, Response},
+};
+use holdpoint_core::{Principal, PrincipalKind};
+
+use crate::{problem::Problem, world::World};
+
+/// How requests are let in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// Everybody who reaches this machine's loopback address is the user `dev`. For trying things out.
+    Dev,
+    /// Whoever has a key.
+    Keys,
+}
+
+/// Who makes a request.
+#[derive(Debug, Clone)]
+pub(crate) struct Caller {
+    pub(crate) principal: Principal,
+    /// The key that says so.
+    pub(crate) key: Option<String>,
+}
+
+impl Caller {
+    fn dev() -> Self {
+        Self {
+            principal: Principal::new(PrincipalKind::User, Principal::LOCAL_TENANT, "dev"),
+            key: None,
+        }
+    }
+
+    pub(crate) fn tenant(&self) -> &str {
+        &self.principal.actor.tenant
+    }
+
+    /// By what their streams are counted.
+    pub(crate) fn name(&self) -> String {
+        self.key
+            .clone()
+            .unwrap_or_else(|| self.principal.actor.to_string())
+    }
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for Caller {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+        // INVARIANT: no route is reached but through `admit`.
+        let caller = parts.extensions.get::<Self>().cloned();
+        caller.ok_or_else(|| Problem::new("unauthorized", "an API key is needed"))
+    }
+}
+
+/// What needs no key: whether the server lives, and how to speak with it.
+const OPEN: [&str; 5] = ["/healthz", "/readyz", "/openapi.json", "/docs", "/docs/"];
+
+/// Lets a request in, or not.
+pub(crate) async fn admit(
+    State(world): State<Arc<World>>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    if world.closing.is_cancelled() && request.uri().path() != "/healthz" {
+        return Problem::shutting_down().into_response();
+    }
+    if world.access == Access::Dev
+        && let Err(problem) = is_local(request.headers(), world.address())
+    {
+        return problem.into_response();
+    }
+    if OPEN.contains(&request.uri().path()) {
+        return next.run(request).await;
+    }
+    match identify(&world, request.headers()).await {
+        Ok(caller) => {
+            request.extensions_mut().insert(caller);
+            next.run(request).await
+        }
+        Err(problem) => problem.into_response(),
+    }
+}
+
+async fn identify(world: &World, headers: &HeaderMap) -> Result<Caller, Problem> {
+    if world.access == Access::Dev {
+        return Ok(Caller::dev());
+    }
+    let refused = || {
+        Problem::new(
+            "unauthorized",
+            "an API key is needed: `Authorization: Bearer hp_…`",
+        )
+    };
+    let given = headers.get(header::AUTHORIZATION);
+    let given = given.and_then(|value| value.to_str().ok());
+    let (scheme, key) = given
+        .and_then(|given| given.split_once(' '))
+        .ok_or_else(refused)?;
+    if !scheme.eq_ignore_ascii_case("bearer") {
+        return Err(refused());
+    }
+    let found = world.keys.principal(key.trim()).await;
+    let found = found.map_err(|error| Problem::from(holdpoint_engine::Error::from(error)))?;
+    let (id, principal) = found.ok_or_else(refused)?;
+    Ok(Caller {
+        principal,
+        key: Some(id),
+    })
+}
+
+/// Without keys, a web page of another site must not speak in the developer's name: neither under another name of this
+/// address, nor from another origin.
+fn is_local(headers: &HeaderMap, address: SocketAddr) -> Result<(), Problem> {
+    let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
+    let port = address.port();
+    let hosts = ["localhost", "127.0.0.1", "[::1]"].map(|host| format!("{host}:{port}"));
+    let own = |host: &str| hosts.iter().any(|it| it.eq_ignore_ascii_case(host));
+    if !text(header::HOST).is_some_and(own) {
+        return Err(Problem::new(
+            "misdirected",
+            format!("with `--dev`, ask for `http://127.0.0.1:{port}`"),
+        ));
+    }
+    let foreign = |origin: &str| {
+        let host = origin.strip_prefix("http://");
+        !host.is_some_and(own)
+    };
+    if headers.contains_key(header::ORIGIN) && text(header::ORIGIN).is_none_or(foreign) {
+        return Err(Problem::new(
+            "foreign_origin",
+            "with `--dev`, pages of other origins are not listened to",
+        ));
+    }
+    Ok(())
+}

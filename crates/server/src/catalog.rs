@@ -1,0 +1,63 @@
+//! The agents that are offered: read from files, and read again when these change.
+
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::SystemTime,
+};
+
+use holdpoint_core::Digest;
+use holdpoint_definition::{Loaded, Names, Problems, Setting};
+use holdpoint_engine::Agent;
+
+/// What is offered right now.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Catalog {
+    pub(crate) agents: BTreeMap<String, Offered>,
+    /// Files that cannot be used as they are now; what they said last goes on.
+    pub(crate) problems: BTreeMap<PathBuf, String>,
+}
+
+/// One agent.
+#[derive(Debug, Clone)]
+pub(crate) struct Offered {
+    pub(crate) agent: Arc<Agent>,
+    /// Where its threads live.
+    pub(crate) store: String,
+    pub(crate) file: PathBuf,
+}
+
+/// By what a file is told from what it was before.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Stamp {
+    size: u64,
+    modified: Option<SystemTime>,
+    digest: Digest,
+}
+
+impl Stamp {
+    /// What the file is now; `None` if it cannot be read.
+    pub(crate) fn of(path: &Path) -> Option<Self> {
+        let about = std::fs::metadata(path).ok()?;
+        let bytes = std::fs::read(path).ok()?;
+        Some(Self {
+            size: about.len(),
+            modified: about.modified().ok(),
+            digest: Digest::of(&bytes),
+        })
+    }
+}
+
+/// Reads one agent's file.
+///
+/// # Errors
+///
+/// All problems of the file at once.
+pub(crate) fn load(path: &Path, names: &Names) -> Result<Loaded, Problems> {
+    let setting = Setting {
+        names,
+        search: None,
+    };
+    holdpoint_definition::load_in(path, &setting)
+}

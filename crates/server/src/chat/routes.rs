@@ -1,0 +1,367 @@
+//! `/api/v1/chat`: talk, see what is asked, answer, stop.
+
+use std::sync::Arc;
+
+use axum::{
+    Json,
+    extract::{OriginalUri, State},
+    http::HeaderMap,
+    response::{IntoResponse as _, Response},
+};
+use holdpoint_core::{InterruptId, Supersede, ThreadId};
+use holdpoint_store::ThreadKey;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::{
+    form, state,
+    stream::{self, Reader},
+    teller::{Format, When},
+};
+use crate::{
+    body::Body, caller::Caller, catalog::Offered, frames::InterruptState, once, problem::Problem,
+    query::Query, world::World,
+};
+
+/// The longest session id.
+const MAX_SESSION: usize = 256;
+
+/// A message to an agent.
+#[derive(Debug, Deserialize, utoipa::ToSchema)]
+pub(crate) struct Message {
+    /// The agent.
+    #[schema(example = "approval-agent")]
+    agent_id: Option<Value>,
+    /// The conversation.
+    #[schema(example = "deploy-123")]
+    session_id: Option<Value>,
+    /// What is said to it.
+    #[schema(example = "部署 v2.0 到生产环境")]
+    message: Option<Value>,
+    /// Whether a question that is pending makes way: it is canceled, in the same transaction.
+    #[serde(default)]
+    supersede: bool,
+}
+
+/// An answer to what an agent asks.
+#[derive(Debug, Deserialize, utoipa::ToSchema)]
+pub(crate) struct Resume {
+    /// The agent.
+    agent_id: Option<Value>,
+    /// The conversation.
+    session_id: Option<Value>,
+    /// The form, filled in: a value for each field.
+    #[schema(value_type = Object, example = json!({"confirm": true}))]
+    input: Option<Value>,
+    /// Which question is meant. Without it, the one that is pending.
+    #[serde(default)]
+    #[schema(value_type = Option<String>)]
+    interrupt_id: Option<InterruptId>,
+    /// The same by its checkpoint.
+    #[serde(default)]
+    checkpoint_id: Option<String>,
+}
+
+/// A conversation.
+#[derive(Debug, Deserialize, utoipa::ToSchema)]
+pub(crate) struct Session {
+    /// The agent.
+    agent_id: Option<Value>,
+    /// The conversation.
+    session_id: Option<Value>,
+}
+
+/// Which conversation is meant.
+#[derive(Debug, Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct Which {
+    /// The agent.
+    agent_id: Option<String>,
+    /// The conversation.
+    session_id: Option<String>,
+}
+
+/// How the stream is wanted.
+#[derive(Debug, Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct Wanted {
+    /// `true` for events with names (A2UI); the header `X-A2UI: true` says the same.
+    a2ui: Option<String>,
+}
+
+/// Whether a conversation waits for an answer.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub(crate) struct Interrupted {
+    /// Whether it does.
+    interrupted: bool,
+    /// For what.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    state: Option<InterruptState>,
+}
+
+/// What became of an abort.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub(crate) struct Aborted {
+    /// `aborted`, or `no_active_loop` where nothing was going on.
+    #[schema(example = "aborted")]
+    status: &'static str,
+}
+
+/// Talks to an agent.
+///
+/// The answer is a stream of Server-Sent Events, and ends when the agent has answered, or asks something.
+#[utoipa::path(
+    post, path = "/api/v1/chat/stream", tag = "chat", params(Wanted),
+    request_body = Message,
+    responses(
+        (status = 200, description = "The answer, as it comes", content_type = "text/event-stream", body = String),
+        crate::openapi::Problems,
+    )
+)]
+pub(crate) async fn talk(
+    State(world): State<Arc<World>>,
+    caller: Caller,
+    Query(wanted): Query<Wanted>,
+    OriginalUri(uri): OriginalUri,
+    headers: HeaderMap,
+    body: Body<Message>,
+) -> Result<Response, Problem> {
+    let Body { value, canonical } = body;
+    let (agent_id, session) = named(value.agent_id, value.session_id)?;
+    let message = required("message", value.message)?;
+    let request = once::request(&caller.principal, &headers, uri.path(), &canonical)?;
+    let (offered, served) = world.agent(&agent_id)?;
+    let permit = world.streams.enter(&caller.name())?;
+    world.has_room(served, &caller).await?;
+    let tenant = caller.tenant().to_owned();
+    world
+        .publish(&served.engine, &tenant, &offered.agent)
+        .await?;
+    // A run that only waits because its model gave no answer is no conversation any more.
+    let supersede = if value.supersede {
+        Supersede::Waiting
+    } else {
+        Supersede::Failed
+    };
+    let listener = served.hub.listen(&thread(&caller, &agent_id, &session));
+    let (engine, agent) = (served.engine.clone(), Arc::clone(&offered.agent));
+    let work = async move {
+        engine
+            .start_instead(request, &agent, &session, &message, supersede)
+            .await
+    };
+    let placed = world.submit(served, &tenant, Box::pin(work)).await?;
+    let reader = Reader {
+        format: format(&headers, &wanted),
+        when: when(&offered),
+        key: caller.key,
+        permit,
+        listener,
+    };
+    Ok(stream::respond(&world, served, &placed, reader))
+}
+
+/// Says what a conversation waits for.
+#[utoipa::path(
+    get, path = "/api/v1/chat/interrupt_state", tag = "chat", params(Which),
+    responses(
+        (status = 200, description = "Whether it waits, and for what", body = Interrupted),
+        crate::openapi::Problems,
+    )
+)]
+pub(crate) async fn interrupt_state(
+    State(world): State<Arc<World>>,
+    caller: Caller,
+    Query(which): Query<Which>,
+) -> Result<Json<Interrupted>, Problem> {
+    let given = |text: Option<String>| text.filter(|text| !text.is_empty());
+    let (Some(agent_id), Some(session)) = (given(which.agent_id), given(which.session_id)) else {
+        return Err(Problem::new(
+            "bad_request",
+            "agent_id and session_id are required",
+        ));
+    };
+    let (_, served) = world.agent(&agent_id)?;
+    let key = thread(&caller, &agent_id, &session);
+    let thread = served.engine.state(&key).await?;
+    let state = match thread {
+        Some(thread) => state::asked(&served.engine, &key, &thread).await?,
+        None => None,
+    };
+    Ok(Json(Interrupted {
+        interrupted: state.is_some(),
+        state,
+    }))
+}
+
+/// Answers what an agent asks.
+///
+/// The answer's answer is a stream like that of `/chat/stream`.
+#[utoipa::path(
+    post, path = "/api/v1/chat/resume", tag = "chat", params(Wanted),
+    request_body = Resume,
+    responses(
+        (status = 200, description = "What the agent says to it, as it comes", content_type = "text/event-stream", body = String),
+        crate::openapi::Problems,
+    )
+)]
+pub(crate) async fn resume(
+    State(world): State<Arc<World>>,
+    caller: Caller,
+    Query(wanted): Query<Wanted>,
+    OriginalUri(uri): OriginalUri,
+    headers: HeaderMap,
+    body: Body<Resume>,
+) -> Result<Response, Problem> {
+    let Body { value, canonical } = body;
+    let (agent_id, session) = named(value.agent_id, value.session_id)?;
+    let input = match value.input {
+        None | Some(Value::Null) => Map::new(),
+        Some(Value::Object(input)) => input,
+        Some(_) => return Err(Problem::bad_body("`input` must be an object")),
+    };
+    let request = once::request(&caller.principal, &headers, uri.path(), &canonical)?;
+    let (offered, served) = world.agent(&agent_id)?;
+    if !offered.agent.is_gated() {
+        return Err(Problem::new(
+            "not_interruptable",
+            format!("agent does not support interrupt/resume: {agent_id}"),
+        ));
+    }
+    let permit = world.streams.enter(&caller.name())?;
+    let key = thread(&caller, &agent_id, &session);
+    let listener = served.hub.listen(&key);
+    let none_pending = || {
+        Problem::new(
+            "no_pending_interrupt",
+            format!("no pending interrupt for session: {session}"),
+        )
+    };
+    let replayed = match &request.mark {
+        Some(mark) => served.engine.marked(caller.tenant(), mark).await?,
+        None => None,
+    };
+    let placed = if let Some(marked) = replayed {
+        let again = async move { Err(holdpoint_engine::Error::Replayed(Box::new(marked))) };
+        world
+            .submit(served, caller.tenant(), Box::pin(again))
+            .await?
+    } else {
+        let thread = served.engine.state(&key).await?.ok_or_else(none_pending)?;
+        let interrupt = state::pending(&served.engine, &thread).ok_or_else(none_pending)?;
+        let checkpoint = state::checkpoint_of(&thread, interrupt);
+        let meant = value.interrupt_id.is_none_or(|id| id == interrupt.id)
+            && value.checkpoint_id.is_none_or(|id| id == checkpoint);
+        if !meant {
+            return Err(none_pending().with(serde_json::json!({"pending": interrupt.id})));
+        }
+        let answer = form::answer(interrupt, &input)?;
+        let (engine, id) = (served.engine.clone(), interrupt.id);
+        let work = async move { engine.answer(request, &key, id, answer).await };
+        let placed = world.submit(served, caller.tenant(), Box::pin(work)).await;
+        // Whoever was slower has nothing left to answer.
+        placed.map_err(|problem| match problem.code {
+            "already_decided" | "expired" | "not_pending" | "run_over" => {
+                none_pending().with(problem.details)
+            }
+            _ => problem,
+        })?
+    };
+    let reader = Reader {
+        format: format(&headers, &wanted),
+        when: when(&offered),
+        key: caller.key,
+        permit,
+        listener,
+    };
+    Ok(stream::respond(&world, served, &placed, reader))
+}
+
+/// Stops what goes on in a conversation.
+#[utoipa::path(
+    post, path = "/api/v1/chat/abort", tag = "chat",
+    request_body = Session,
+    responses(
+        (status = 200, description = "What became of it", body = Aborted),
+        crate::openapi::Problems,
+    )
+)]
+pub(crate) async fn abort(
+    State(world): State<Arc<World>>,
+    caller: Caller,
+    OriginalUri(uri): OriginalUri,
+    headers: HeaderMap,
+    body: Body<Session>,
+) -> Result<Response, Problem> {
+    let (agent_id, session) = named(body.value.agent_id, body.value.session_id)?;
+    let request = once::request(&caller.principal, &headers, uri.path(), &body.canonical)?;
+    let (_, served) = world.agent(&agent_id)?;
+    let key = thread(&caller, &agent_id, &session);
+    let engine = served.engine.clone();
+    let work = async move { engine.cancel(request, &key, None).await };
+    let status = match world.submit(served, caller.tenant(), Box::pin(work)).await {
+        Ok(_) => "aborted",
+        Err(problem) if matches!(problem.code, "run_over" | "not_found") => "no_active_loop",
+        Err(problem) => return Err(problem),
+    };
+    Ok(Json(Aborted { status }).into_response())
+}
+
+fn required(name: &str, value: Option<Value>) -> Result<String, Problem> {
+    match value {
+        Some(Value::String(text)) if !text.is_empty() => Ok(text),
+        None | Some(Value::Null | Value::String(_)) => {
+            Err(Problem::new("bad_request", format!("{name} is required")))
+        }
+        Some(_) => Err(Problem::bad_body(format!("`{name}` must be a text"))),
+    }
+}
+
+/// The agent and the session that a body names.
+fn named(agent: Option<Value>, session: Option<Value>) -> Result<(String, String), Problem> {
+    let agent = required("agent_id", agent)?;
+    let session = session_id(&required("session_id", session)?)?;
+    Ok((agent, session))
+}
+
+/// A session id that can be part of other names.
+///
+/// # Errors
+///
+/// It is too long, or holds characters that nobody sees.
+pub(crate) fn session_id(text: &str) -> Result<String, Problem> {
+    if text.chars().count() > MAX_SESSION || text.chars().any(char::is_control) {
+        let error = format!(
+            "session_id must have 1 to {MAX_SESSION} characters, none of them a control character"
+        );
+        return Err(Problem::new("bad_request", error));
+    }
+    Ok(text.to_owned())
+}
+
+fn thread(caller: &Caller, agent: &str, session: &str) -> ThreadKey {
+    let tenant = caller.tenant();
+    ThreadKey {
+        tenant: tenant.into(),
+        thread: ThreadId::of_session(tenant, agent, session),
+    }
+}
+
+fn format(headers: &HeaderMap, wanted: &Wanted) -> Format {
+    let header = headers.get("x-a2ui").and_then(|value| value.to_str().ok());
+    let says_so = |text: &str| text.eq_ignore_ascii_case("true");
+    if header.is_some_and(says_so) || wanted.a2ui.as_deref().is_some_and(says_so) {
+        Format::A2ui
+    } else {
+        Format::Legacy
+    }
+}
+
+/// An agent whose words are looked at speaks once they are committed: neither format can take them back.
+fn when(offered: &Offered) -> When {
+    if offered.agent.definition.confirm.is_some() {
+        When::Committed
+    } else {
+        When::Said
+    }
+}

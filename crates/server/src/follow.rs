@@ -1,0 +1,214 @@
+//! Following a thread from a place in its journal: every event once and in order, and between them what models are
+//! saying.
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    sync::Arc,
+};
+
+use holdpoint_core::{Entry, Event, FramePath};
+use holdpoint_engine::{Engine, Error};
+use holdpoint_store::{Epoch, ThreadKey};
+
+use crate::hub::{Hub, Listener, News, Speech};
+
+/// How many events one read fetches.
+const PAGE: usize = 256;
+
+/// What is seen next.
+#[derive(Debug, Clone)]
+pub(crate) enum Seen {
+    /// This was committed.
+    Event(Box<Entry>),
+    /// A model said more; it follows on what was said before.
+    Said(Speech),
+    /// What a model was saying is this, whatever was heard before.
+    Reset(Speech),
+}
+
+/// One try of a model's turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Try {
+    attempt: u32,
+    epoch: Epoch,
+}
+
+/// Somebody's way through a thread.
+#[derive(Debug)]
+pub(crate) struct Follow {
+    engine: Engine,
+    listener: Listener,
+    key: ThreadKey,
+    /// The last event that was seen.
+    at: u64,
+    /// What is known and not handed out yet.
+    queue: VecDeque<Seen>,
+    /// How far the speech of each frame was heard.
+    heard: BTreeMap<FramePath, Speech>,
+    /// Which try of a turn each frame is at; `None` where its model is not asked. What is not known is absent.
+    turns: BTreeMap<FramePath, Option<Try>>,
+    /// Whether the store may have more than was read.
+    behind: bool,
+}
+
+impl Follow {
+    /// From after this event on, which may be long ago.
+    pub(crate) fn new(engine: &Engine, hub: &Arc<Hub>, key: &ThreadKey, after: u64) -> Self {
+        // Listened to first, read after: nothing is missed in between.
+        let listener = hub.listen(key);
+        Self {
+            behind: true,
+            ..Self::with(engine, listener, after)
+        }
+    }
+
+    /// From after this event on, by somebody who has listened since before the next one was committed: so what was said
+    /// since then is heard as it was said.
+    pub(crate) fn with(engine: &Engine, listener: Listener, after: u64) -> Self {
+        Self {
+            engine: engine.clone(),
+            key: listener.key().clone(),
+            listener,
+            at: after,
+            queue: VecDeque::new(),
+            heard: BTreeMap::new(),
+            turns: BTreeMap::new(),
+            behind: false,
+        }
+    }
+
+    /// What is seen next. It waits for ever where nothing happens any more.
+    ///
+    /// # Errors
+    ///
+    /// The store fails, or the journal was tampered with.
+    ///
+    /// # Cancel safety
+    ///
+    /// Nothing is lost when the future is dropped.
+    pub(crate) async fn next(&mut self) -> Result<Seen, Error> {
+        loop {
+            if let Some(seen) = self.queue.pop_front() {
+                return Ok(seen);
+            }
+            if self.behind {
+                self.read().await?;
+                continue;
+            }
+            match self.listener.next().await {
+                None => self.behind = true,
+                Some(News::Moved) => self.behind = true,
+                Some(News::Committed(entries)) => self.take(&entries),
+                Some(News::Said(said)) => self.hear(said),
+            }
+        }
+    }
+
+    /// Reads what the store has.
+    async fn read(&mut self) -> Result<(), Error> {
+        let entries = self.engine.entries(&self.key, self.at, PAGE).await?;
+        self.behind = entries.len() == PAGE;
+        for entry in entries {
+            self.pass(entry);
+        }
+        if !self.behind {
+            // Whoever comes in the middle, or missed something, hears what was said so far.
+            for speech in self.listener.speech() {
+                self.catch_up_on(speech);
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes events that follow; where there is a gap, the store is read.
+    fn take(&mut self, entries: &Arc<[Entry]>) {
+        for entry in entries.iter() {
+            if entry.seq == self.at + 1 {
+                self.pass(entry.clone());
+            } else if entry.seq > self.at {
+                self.behind = true;
+                return;
+            }
+        }
+    }
+
+    fn pass(&mut self, entry: Entry) {
+        let event = &entry.event;
+        if let Event::ModelStarted {
+            frame,
+            attempt,
+            epoch,
+        } = event
+        {
+            let (attempt, epoch) = (*attempt, *epoch);
+            let turn = Some(Try { attempt, epoch });
+            self.turns.insert(frame.clone(), turn);
+        } else if let Event::ModelReplied { frame, .. } | Event::ModelFailed { frame, .. } = event {
+            self.heard.remove(frame);
+            self.turns.insert(frame.clone(), None);
+        } else if let Event::StopRequested { .. } | Event::RunEnded { .. } = event {
+            self.heard.clear();
+            self.turns.values_mut().for_each(|turn| *turn = None);
+        }
+        self.at = entry.seq;
+        self.queue.push_back(Seen::Event(Box::new(entry)));
+    }
+
+    /// Whether a speech is of the turn that its frame is at. One that comes late belongs to a message that was seen.
+    fn counts(&self, speech: &Speech) -> bool {
+        let (attempt, epoch) = (speech.attempt, speech.epoch);
+        let turn = self.turns.get(&speech.frame);
+        turn.is_none_or(|turn| *turn == Some(Try { attempt, epoch }))
+    }
+
+    fn hear(&mut self, said: Speech) {
+        if !self.counts(&said) {
+            return;
+        }
+        let end = said.from + said.text.len();
+        let heard = self.heard.get_mut(&said.frame);
+        match heard.filter(|heard| heard.is_of(&said)) {
+            // It was heard already, with what was said so far.
+            Some(heard) if end <= heard.from => return,
+            Some(heard) if said.from == heard.from => {
+                heard.from = end;
+                self.queue.push_back(Seen::Said(said));
+                return;
+            }
+            Some(_) => {}
+            None if said.from == 0 && self.turns.contains_key(&said.frame) => {
+                let place = Speech {
+                    from: end,
+                    text: String::new(),
+                    ..said.clone()
+                };
+                self.heard.insert(said.frame.clone(), place);
+                self.queue.push_back(Seen::Said(said));
+                return;
+            }
+            None => {}
+        }
+        if let Some(speech) = self.listener.speech_in(&said.frame) {
+            self.catch_up_on(speech);
+        }
+    }
+
+    /// Hands out all that a model has said in this try, unless just that was heard.
+    fn catch_up_on(&mut self, speech: Speech) {
+        if !self.counts(&speech) {
+            return;
+        }
+        let said = speech.text.len();
+        let heard = self.heard.get(&speech.frame);
+        if heard.is_some_and(|heard| heard.is_of(&speech) && heard.from == said) {
+            return;
+        }
+        let place = Speech {
+            from: said,
+            text: String::new(),
+            ..speech.clone()
+        };
+        self.heard.insert(speech.frame.clone(), place);
+        self.queue.push_back(Seen::Reset(speech));
+    }
+}

@@ -1,0 +1,32 @@
+//! Holdpoint over HTTP: the chat API, runs and their streams, and who may do what.
+//!
+//! A door: it translates, and decides nothing. [`Server`] is built from a configuration and runs until it is told to
+//! stop; [`frames`] turns what happens into bytes of Server-Sent Events; [`Keys`] are by what callers are known.
+
+mod agents;
+mod background;
+mod body;
+mod caller;
+mod catalog;
+mod chat;
+mod clock;
+mod follow;
+pub mod frames;
+mod hub;
+mod keys;
+mod once;
+mod openapi;
+mod page;
+mod problem;
+mod query;
+mod router;
+mod runs;
+mod server;
+mod streams;
+mod world;
+
+pub use caller::Access;
+pub use keys::{KeyError, KeyRecord, Keys, NewKey};
+pub use openapi::document;
+pub use problem::{CODES, Problem};
+pub use server::{Server, StartError};

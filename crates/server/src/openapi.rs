@@ -1,0 +1,83 @@
+//! What the API says of itself.
+
+use std::collections::BTreeMap;
+
+use utoipa::{
+    IntoResponses, OpenApi, ToSchema,
+    openapi::{
+        RefOr, Response, ResponseBuilder,
+        content::ContentBuilder,
+        schema::Ref,
+        security::{HttpAuthScheme, HttpBuilder, SecurityScheme},
+    },
+};
+
+use crate::problem::{CODES, Problem};
+
+/// Everything that may go wrong, on every route: one shape, and the statuses of the table of codes.
+#[derive(Debug)]
+pub(crate) struct Problems;
+
+impl IntoResponses for Problems {
+    fn responses() -> BTreeMap<String, RefOr<Response>> {
+        let mut codes: BTreeMap<u16, Vec<&str>> = BTreeMap::new();
+        for (code, status) in CODES {
+            codes.entry(*status).or_default().push(code);
+        }
+        let shape = || {
+            let schema = RefOr::Ref(Ref::from_schema_name(Problem::name()));
+            ContentBuilder::new().schema(Some(schema)).build()
+        };
+        let response = |codes: Vec<&str>| {
+            ResponseBuilder::new()
+                .description(codes.join(", "))
+                .content("application/json", shape())
+                .build()
+        };
+        let responses = codes.into_iter();
+        responses
+            .map(|(status, codes)| (status.to_string(), RefOr::T(response(codes))))
+            .collect()
+    }
+}
+
+#[derive(Debug, OpenApi)]
+#[openapi(
+    info(
+        title = "Holdpoint",
+        description = "Durable human-in-the-loop for AI agents: an agent stops before a risky action, the stop survives \
+                       anything, a person decides, and the agent goes on from exactly where it was.",
+        license(name = "Apache-2.0", identifier = "Apache-2.0"),
+    ),
+    components(schemas(Problem)),
+    modifiers(&Keys),
+    tags(
+        (name = "chat", description = "Talk to an agent, and confirm what it asks"),
+        (name = "runs", description = "Runs: begun, watched, answered, stopped, forked"),
+        (name = "agents", description = "Which agents there are"),
+        (name = "server", description = "How the server is"),
+    )
+)]
+pub(crate) struct Api;
+
+struct Keys;
+
+impl utoipa::Modify for Keys {
+    fn modify(&self, api: &mut utoipa::openapi::OpenApi) {
+        let scheme = HttpBuilder::new()
+            .scheme(HttpAuthScheme::Bearer)
+            .description(Some("An API key, made with `holdpoint keys create`"))
+            .build();
+        let components = api.components.get_or_insert_default();
+        components.add_security_scheme("key", SecurityScheme::Http(scheme));
+        let needed =
+            utoipa::openapi::security::SecurityRequirement::new("key", Vec::<String>::new());
+        api.security = Some(vec![needed]);
+    }
+}
+
+/// The document that `/openapi.json` serves.
+#[must_use]
+pub fn document() -> utoipa::openapi::OpenApi {
+    crate::router::api().into_openapi()
+}

@@ -1,0 +1,132 @@
+//! Which path leads where.
+
+use std::sync::Arc;
+
+use axum::{
+    Router,
+    extract::{DefaultBodyLimit, State},
+    http::{HeaderName, HeaderValue, Method, StatusCode, header},
+    middleware,
+    response::{IntoResponse as _, Response},
+    routing::get,
+};
+use tower_http::{catch_panic::CatchPanicLayer, cors::CorsLayer};
+use utoipa::OpenApi as _;
+use utoipa_axum::{router::OpenApiRouter, routes};
+
+use crate::{agents, caller, chat, openapi::Api, page, problem::Problem, runs, world::World};
+
+/// The routes that are part of the API.
+pub(crate) fn api() -> OpenApiRouter<Arc<World>> {
+    use chat::routes as talk;
+    use runs::{commands, reading};
+    OpenApiRouter::with_openapi(Api::openapi())
+        .routes(routes!(talk::talk))
+        .routes(routes!(talk::interrupt_state))
+        .routes(routes!(talk::resume))
+        .routes(routes!(talk::abort))
+        .routes(routes!(reading::list, commands::start))
+        .routes(routes!(reading::get))
+        .routes(routes!(reading::state))
+        .routes(routes!(reading::history))
+        .routes(routes!(reading::trace))
+        .routes(routes!(reading::checkpoint))
+        .routes(routes!(reading::follow))
+        .routes(routes!(commands::resume))
+        .routes(routes!(commands::cancel))
+        .routes(routes!(commands::pause))
+        .routes(routes!(commands::go_on))
+        .routes(routes!(commands::fork))
+        .routes(routes!(agents::list))
+        .routes(routes!(healthz))
+        .routes(routes!(readyz))
+}
+
+/// All routes.
+pub(crate) fn router(world: Arc<World>, origins: &[String]) -> Router {
+    let (routes, document) = api().split_for_parts();
+    let document: Arc<str> = document.to_json().unwrap_or_default().into();
+    let body = usize::try_from(world.limits.body).unwrap_or(usize::MAX);
+    let mut router = routes
+        .route(
+            "/openapi.json",
+            get(move || async move {
+                let json = [(header::CONTENT_TYPE, "application/json")];
+                (json, document.to_string()).into_response()
+            }),
+        )
+        .route("/docs", get(page::docs))
+        .route("/", get(page::front))
+        .fallback(absent)
+        .method_not_allowed_fallback(not_allowed)
+        .layer(DefaultBodyLimit::max(body))
+        .layer(middleware::from_fn_with_state(
+            Arc::clone(&world),
+            caller::admit,
+        ))
+        .layer(CatchPanicLayer::custom(
+            |_: Box<dyn std::any::Any + Send>| broken(),
+        ));
+    if !origins.is_empty() {
+        router = router.layer(cors(origins));
+    }
+    router.with_state(world)
+}
+
+fn cors(origins: &[String]) -> CorsLayer {
+    let origins = origins
+        .iter()
+        .filter_map(|it| HeaderValue::from_str(it).ok());
+    let allowed = [
+        header::AUTHORIZATION,
+        header::CONTENT_TYPE,
+        HeaderName::from_static("x-a2ui"),
+        HeaderName::from_static("last-event-id"),
+        HeaderName::from_static(crate::once::HEADER),
+    ];
+    let exposed = ["x-run-id", "x-thread-id", "idempotency-replayed"];
+    CorsLayer::new()
+        .allow_origin(origins.collect::<Vec<_>>())
+        .allow_methods([Method::GET, Method::POST])
+        .allow_headers(allowed)
+        .expose_headers(exposed.map(HeaderName::from_static))
+}
+
+async fn absent() -> Response {
+    Problem::not_found("path").into_response()
+}
+
+async fn not_allowed() -> Response {
+    let error = "this path does not take that method; `/openapi.json` says which";
+    Problem::new("method_not_allowed", error).into_response()
+}
+
+fn broken() -> Response {
+    Problem::new("internal", "the server made a mistake; its log says more").into_response()
+}
+
+/// Whether the server lives.
+#[utoipa::path(
+    get, path = "/healthz", tag = "server", security(()),
+    responses((status = 200, description = "It lives", body = String, content_type = "text/plain"))
+)]
+async fn healthz() -> &'static str {
+    "ok\n"
+}
+
+/// Whether the server can serve: its stores answer, and it is not about to go.
+#[utoipa::path(
+    get, path = "/readyz", tag = "server", security(()),
+    responses(
+        (status = 200, description = "It can", body = String, content_type = "text/plain"),
+        (status = 503, description = "It cannot", body = Problem),
+    )
+)]
+async fn readyz(State(world): State<Arc<World>>) -> Result<Response, Problem> {
+    for served in world.engines.values() {
+        let store = served.engine.store();
+        let answered = store.tenants(holdpoint_core::Index::Runnable).await;
+        answered.map_err(holdpoint_engine::Error::from)?;
+    }
+    Ok((StatusCode::OK, "ready\n").into_response())
+}

@@ -1,0 +1,280 @@
+//! Beginning a run, answering it, stopping it, and going on elsewhere from where it stood.
+
+use std::sync::Arc;
+
+use axum::{
+    Json,
+    extract::{OriginalUri, Path, State},
+    http::{HeaderMap, HeaderValue, StatusCode, header},
+    response::{IntoResponse as _, Response},
+};
+use holdpoint_core::{Answers, RunId, Supersede};
+use holdpoint_engine::{Engine, Error, Request, Submitted};
+use holdpoint_store::ThreadKey;
+use serde_json::Value;
+
+use super::wire::{NewFork, NewRun, Nothing, Standing, answer_example};
+use crate::{
+    body::Body,
+    caller::Caller,
+    chat::routes::session_id,
+    once,
+    problem::Problem,
+    world::{Placed, World},
+};
+
+/// Begins a run.
+#[utoipa::path(
+    post, path = "/api/v1/runs", tag = "runs",
+    request_body = NewRun,
+    responses(
+        (status = 201, description = "It has begun", body = Standing),
+        crate::openapi::Problems,
+    )
+)]
+pub(crate) async fn start(
+    State(world): State<Arc<World>>,
+    caller: Caller,
+    OriginalUri(uri): OriginalUri,
+    headers: HeaderMap,
+    body: Body<NewRun>,
+) -> Result<Response, Problem> {
+    let Body { value, canonical } = body;
+    if value.session_id.is_empty() {
+        return Err(Problem::new("bad_request", "session_id is required"));
+    }
+    let session = session_id(&value.session_id)?;
+    let request = once::request(&caller.principal, &headers, uri.path(), &canonical)?;
+    let (offered, served) = world.agent(&value.agent_id)?;
+    world.has_room(served, &caller).await?;
+    let tenant = caller.tenant();
+    world
+        .publish(&served.engine, tenant, &offered.agent)
+        .await?;
+    let supersede = if value.supersede {
+        Supersede::Waiting
+    } else {
+        Supersede::Nothing
+    };
+    let (engine, agent) = (served.engine.clone(), Arc::clone(&offered.agent));
+    let work = async move {
+        engine
+            .start_instead(request, &agent, &session, &value.input, supersede)
+            .await
+    };
+    let placed = world.submit(served, tenant, Box::pin(work)).await?;
+    Ok(created(&placed))
+}
+
+/// Answers what a run asks.
+///
+/// Either `{"decisions": […]}`, for the only question that is pending, or a map from interrupt ids to such answers or single
+/// decisions. All of them are taken, or none.
+#[utoipa::path(
+    post, path = "/api/v1/runs/{run_id}/resume", tag = "runs",
+    params(("run_id" = String, Path, description = "The run")),
+    request_body(content = Object, example = json!(answer_example())),
+    responses(
+        (status = 200, description = "The answer is taken, and the run goes on", body = Standing),
+        crate::openapi::Problems,
+    )
+)]
+pub(crate) async fn resume(
+    State(world): State<Arc<World>>,
+    caller: Caller,
+    Path(run_id): Path<String>,
+    OriginalUri(uri): OriginalUri,
+    headers: HeaderMap,
+    body: Body<Value>,
+) -> Result<Response, Problem> {
+    let request = once::request(&caller.principal, &headers, uri.path(), &body.canonical)?;
+    let (run, served, key, _) = world.run(caller.tenant(), &run_id).await?;
+    let answers = Answers::parse(&body.canonical).map_err(Error::from)?;
+    world.is_batch(&answers)?;
+    let engine = served.engine.clone();
+    let work = async move { engine.answer_run(request, &key, run, answers).await };
+    let placed = world
+        .submit(served, caller.tenant(), Box::pin(work))
+        .await?;
+    Ok(told(run, &placed))
+}
+
+/// Stops a run: nothing starts any more, and what is in the air is awaited.
+#[utoipa::path(
+    post, path = "/api/v1/runs/{run_id}/cancel", tag = "runs",
+    params(("run_id" = String, Path, description = "The run")),
+    request_body = Nothing,
+    responses(
+        (status = 200, description = "It is being stopped", body = Standing),
+        crate::openapi::Problems,
+    )
+)]
+pub(crate) async fn cancel(
+    State(world): State<Arc<World>>,
+    caller: Caller,
+    Path(run_id): Path<String>,
+    OriginalUri(uri): OriginalUri,
+    headers: HeaderMap,
+    body: Body<Nothing>,
+) -> Result<Response, Problem> {
+    let request = once::request(&caller.principal, &headers, uri.path(), &body.canonical)?;
+    tell(&world, &caller, &run_id, request, Told::Cancel).await
+}
+
+/// Lets a run stand still: what is in the air goes on to its end, and nothing starts.
+#[utoipa::path(
+    post, path = "/api/v1/runs/{run_id}/pause", tag = "runs",
+    params(("run_id" = String, Path, description = "The run")),
+    request_body = Nothing,
+    responses(
+        (status = 200, description = "It stands still soon", body = Standing),
+        crate::openapi::Problems,
+    )
+)]
+pub(crate) async fn pause(
+    State(world): State<Arc<World>>,
+    caller: Caller,
+    Path(run_id): Path<String>,
+    OriginalUri(uri): OriginalUri,
+    headers: HeaderMap,
+    body: Body<Nothing>,
+) -> Result<Response, Problem> {
+    let request = once::request(&caller.principal, &headers, uri.path(), &body.canonical)?;
+    tell(&world, &caller, &run_id, request, Told::Pause).await
+}
+
+/// Lets a paused run go on.
+#[utoipa::path(
+    post, path = "/api/v1/runs/{run_id}/continue", tag = "runs",
+    params(("run_id" = String, Path, description = "The run")),
+    request_body = Nothing,
+    responses(
+        (status = 200, description = "It goes on", body = Standing),
+        crate::openapi::Problems,
+    )
+)]
+pub(crate) async fn go_on(
+    State(world): State<Arc<World>>,
+    caller: Caller,
+    Path(run_id): Path<String>,
+    OriginalUri(uri): OriginalUri,
+    headers: HeaderMap,
+    body: Body<Nothing>,
+) -> Result<Response, Problem> {
+    let request = once::request(&caller.principal, &headers, uri.path(), &body.canonical)?;
+    tell(&world, &caller, &run_id, request, Told::Continue).await
+}
+
+/// Begins another conversation where this run stands, or stood.
+///
+/// What was done is a fact there; what is open is asked anew, and nothing that anybody allowed is carried over.
+#[utoipa::path(
+    post, path = "/api/v1/runs/{run_id}/fork", tag = "runs",
+    params(("run_id" = String, Path, description = "The run")),
+    request_body = NewFork,
+    responses(
+        (status = 201, description = "It has begun", body = Standing),
+        crate::openapi::Problems,
+    )
+)]
+pub(crate) async fn fork(
+    State(world): State<Arc<World>>,
+    caller: Caller,
+    Path(run_id): Path<String>,
+    OriginalUri(uri): OriginalUri,
+    headers: HeaderMap,
+    body: Body<NewFork>,
+) -> Result<Response, Problem> {
+    let Body { value, canonical } = body;
+    if value.session_id.is_empty() {
+        return Err(Problem::new("bad_request", "session_id is required"));
+    }
+    let session = session_id(&value.session_id)?;
+    let request = once::request(&caller.principal, &headers, uri.path(), &canonical)?;
+    let (run, served, key, _) = world.run(caller.tenant(), &run_id).await?;
+    let state = served.engine.run_state(&key, run).await?;
+    let state = state.ok_or_else(|| Problem::not_found("run"))?;
+    let at = match &value.checkpoint_id {
+        None => state.version,
+        Some(text) => place(text)?,
+    };
+    let engine = served.engine.clone();
+    let work = async move { engine.fork(request, &key, Some(at), &session).await };
+    let placed = world
+        .submit(served, caller.tenant(), Box::pin(work))
+        .await?;
+    Ok(created(&placed))
+}
+
+/// The event that a checkpoint's name means.
+pub(crate) fn place(text: &str) -> Result<u64, Problem> {
+    let number = text.strip_prefix("ckpt_").and_then(|it| it.parse().ok());
+    number.ok_or_else(|| {
+        let error = format!("`{text}` is no checkpoint; `GET /runs/{{id}}/history` lists them");
+        Problem::new("not_found", error)
+    })
+}
+
+/// What a run can be told.
+#[derive(Debug, Clone, Copy)]
+enum Told {
+    Cancel,
+    Pause,
+    Continue,
+}
+
+impl Told {
+    async fn to(
+        self,
+        engine: Engine,
+        request: Request,
+        key: ThreadKey,
+        run: RunId,
+    ) -> Result<Submitted, Error> {
+        match self {
+            Self::Cancel => engine.cancel(request, &key, Some(run)).await,
+            Self::Pause => engine.pause(request, &key, Some(run)).await,
+            Self::Continue => engine.unpause(request, &key, Some(run)).await,
+        }
+    }
+}
+
+async fn tell(
+    world: &World,
+    caller: &Caller,
+    run_id: &str,
+    request: Request,
+    what: Told,
+) -> Result<Response, Problem> {
+    let (run, served, key, _) = world.run(caller.tenant(), run_id).await?;
+    let work = what.to(served.engine.clone(), request, key, run);
+    let placed = world
+        .submit(served, caller.tenant(), Box::pin(work))
+        .await?;
+    Ok(told(run, &placed))
+}
+
+fn told(run: RunId, placed: &Placed) -> Response {
+    let standing = Standing::new(Some(run), &placed.state);
+    replay(Json(standing).into_response(), placed)
+}
+
+fn created(placed: &Placed) -> Response {
+    let standing = Standing::new(placed.run, &placed.state);
+    let location = placed.run.map(|run| format!("/api/v1/runs/{run}"));
+    let mut response = (StatusCode::CREATED, Json(standing)).into_response();
+    if let Some(location) = location.and_then(|it| HeaderValue::from_str(&it).ok()) {
+        response.headers_mut().insert(header::LOCATION, location);
+    }
+    replay(response, placed)
+}
+
+/// Says where a request was not done again.
+fn replay(mut response: Response, placed: &Placed) -> Response {
+    if placed.replayed {
+        response
+            .headers_mut()
+            .insert("idempotency-replayed", HeaderValue::from_static("true"));
+    }
+    response
+}

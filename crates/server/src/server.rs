@@ -1,0 +1,344 @@
+//! The server as a whole: opened, reached, and let go.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    future::Future,
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
+
+use axum::{Router, serve::ListenerExt as _};
+use holdpoint_core::{Index, Principal};
+use holdpoint_definition::{Loaded, Problems, ServerFile};
+use holdpoint_engine::{Engine, Error, Forgetful, Kit, Options};
+use tokio::net::TcpListener;
+
+use crate::{
+    background,
+    caller::Access,
+    catalog::{self, Catalog, Offered},
+    hub::Hub,
+    keys::{KeyError, Keys},
+    router,
+    world::{Served, World},
+};
+
+/// How long what is in the air is awaited when the server goes.
+const GRACE: Duration = Duration::from_secs(10);
+/// How long connections are given to end after that.
+const FAREWELL: Duration = Duration::from_secs(2);
+
+/// Why a server does not start.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StartError {
+    /// Agents' files cannot be used. All problems of all files.
+    #[error("{}", problems(.0))]
+    Agents(Vec<Problems>),
+    /// An agent cannot be made ready.
+    #[error(transparent)]
+    Agent(#[from] Error),
+    /// A store cannot be opened.
+    #[error(transparent)]
+    Store(#[from] holdpoint_store::OpenError),
+    /// The keys cannot be read.
+    #[error(transparent)]
+    Keys(#[from] KeyError),
+    /// What is asked for would not be safe.
+    #[error("{0}")]
+    Unsafe(String),
+    /// The address cannot be used.
+    #[error("the address {address} cannot be used: {reason}")]
+    Address {
+        /// The address.
+        address: SocketAddr,
+        /// Why.
+        reason: std::io::Error,
+    },
+}
+
+fn problems(all: &[Problems]) -> String {
+    let texts: Vec<String> = all.iter().map(ToString::to_string).collect();
+    texts.join("\n")
+}
+
+/// A server that is ready to serve.
+#[derive(Debug)]
+pub struct Server {
+    world: Arc<World>,
+    router: Router,
+    listener: TcpListener,
+    address: SocketAddr,
+    agents: Vec<PathBuf>,
+}
+
+impl Server {
+    /// Opens the stores, reads the agents and takes the address.
+    ///
+    /// # Errors
+    ///
+    /// [`StartError`], with everything that is wrong.
+    pub async fn start(file: ServerFile, access: Access) -> Result<Self, StartError> {
+        if access == Access::Dev && !file.listen.ip().is_loopback() {
+            return Err(StartError::Unsafe(format!(
+                "`--dev` lets everybody in, so it listens on this machine's own address only, not on {}; use 127.0.0.1, or \
+                 leave `--dev` out and make keys with `holdpoint keys create`",
+                file.listen
+            )));
+        }
+        let own = canonical(&file.store);
+        if access == Access::Keys && own == MEMORY {
+            return Err(StartError::Unsafe(
+                "keys are kept in the server's store, and `memory:` keeps nothing; name another with `--store sqlite:PATH`"
+                    .to_owned(),
+            ));
+        }
+        let loaded = load_all(&file)?;
+        let mut engines = BTreeMap::new();
+        let urls: BTreeSet<String> = loaded
+            .iter()
+            .filter_map(|(_, loaded)| loaded.store.as_deref().map(canonical))
+            .chain([own.clone()])
+            .collect();
+        for url in urls {
+            engines.insert(url.clone(), open(&url).await?);
+        }
+        let keys = match engines.get(&own) {
+            Some(served) => Keys::new(Arc::clone(served.engine.store())),
+            None => {
+                return Err(StartError::Unsafe(
+                    "the server's own store is missing".to_owned(),
+                ));
+            }
+        };
+        let ServerFile {
+            listen,
+            agents,
+            names,
+            origins,
+            limits,
+            ..
+        } = file;
+        let world = Arc::new(World::new(engines, keys, access, limits, names, own));
+        offer(&world, loaded)?;
+        publish_for_all(&world).await?;
+        let unusable = |reason| StartError::Address {
+            address: listen,
+            reason,
+        };
+        let listener = TcpListener::bind(listen).await.map_err(unusable)?;
+        let address = listener.local_addr().map_err(unusable)?;
+        if access == Access::Dev && !address.ip().is_loopback() {
+            return Err(StartError::Unsafe(format!(
+                "{address} is reached from elsewhere"
+            )));
+        }
+        world.bound_to(address);
+        let router = router::router(Arc::clone(&world), &origins);
+        Ok(Self {
+            world,
+            router,
+            listener,
+            address,
+            agents,
+        })
+    }
+
+    /// Where it is reached.
+    #[must_use]
+    pub const fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// What whoever starts it should know: which agents there are, and which of them forget.
+    #[must_use]
+    pub fn notices(&self) -> Vec<String> {
+        let catalog = self.world.catalog();
+        let lines = catalog.agents.iter().map(|(name, offered)| {
+            let served = self.world.engines.get(&offered.store);
+            let durable = served.is_some_and(|served| served.engine.store().is_durable());
+            let model = &offered.agent.definition.model;
+            if durable {
+                format!("{name}: model {model}, store {}", offered.store)
+            } else {
+                format!("{name}: model {model}, in memory: what it waits for is forgotten when the server ends")
+            }
+        });
+        lines.collect()
+    }
+
+    /// Serves until `stop` is there; then ends streams, lets what is in the air come down, and goes.
+    ///
+    /// # Errors
+    ///
+    /// The address fails.
+    pub async fn run(self, stop: impl Future<Output = ()>) -> std::io::Result<()> {
+        let Self {
+            world,
+            router,
+            listener,
+            agents,
+            ..
+        } = self;
+        for served in world.engines.values() {
+            let served = served.clone();
+            let keeping = background::keep(Arc::clone(&world), served);
+            world.tasks.spawn(keeping);
+        }
+        let reloading = background::reload(Arc::clone(&world), agents);
+        world.tasks.spawn(reloading);
+        let closing = world.closing.clone();
+        let listener = listener.tap_io(|stream| {
+            // Without it, small frames wait for each other.
+            let _ = stream.set_nodelay(true);
+        });
+        let serving = axum::serve(listener, router)
+            .with_graceful_shutdown(async move { closing.cancelled().await });
+        let serving = tokio::spawn(async move { serving.await });
+        stop.await;
+        tracing::info!("closing");
+        world.closing.cancel();
+        for served in world.engines.values() {
+            served.engine.drain(GRACE).await;
+        }
+        world.tasks.close();
+        // Whoever is not done by now is found again when the store is served next.
+        let _ = tokio::time::timeout(FAREWELL, world.tasks.wait()).await;
+        match tokio::time::timeout(FAREWELL, serving).await {
+            Ok(Ok(served)) => served,
+            Ok(Err(error)) => Err(std::io::Error::other(error)),
+            Err(_) => Ok(()),
+        }
+    }
+}
+
+const MEMORY: &str = "memory:";
+
+/// One spelling for one store.
+pub(crate) fn canonical(url: &str) -> String {
+    let Some(path) = url.strip_prefix("sqlite:") else {
+        return MEMORY.to_owned();
+    };
+    let path = Path::new(path);
+    let folder = path.parent().filter(|it| !it.as_os_str().is_empty());
+    let folder = folder.unwrap_or(Path::new(".")).canonicalize();
+    let whole = match (path.canonicalize(), folder, path.file_name()) {
+        (Ok(whole), _, _) => whole,
+        (Err(_), Ok(folder), Some(name)) => folder.join(name),
+        (Err(_), _, _) => path.to_owned(),
+    };
+    format!("sqlite:{}", whole.display())
+}
+
+async fn open(url: &str) -> Result<Served, StartError> {
+    let store = holdpoint_store::open(url, holdpoint_store::Options::default()).await?;
+    let forgetful = if store.is_durable() {
+        Forgetful::Refuse
+    } else {
+        Forgetful::Allow
+    };
+    let options = Options {
+        forgetful,
+        ..Options::default()
+    };
+    let hub = Arc::new(Hub::default());
+    let watcher: Arc<dyn holdpoint_engine::Watcher> = hub.clone();
+    let engine = Engine::new(store, Kit::new(), options, Some(watcher));
+    Ok(Served { engine, hub })
+}
+
+fn load_all(file: &ServerFile) -> Result<Vec<(PathBuf, Loaded)>, StartError> {
+    let files = holdpoint_definition::agent_files(&file.agents);
+    let files = files.map_err(|problems| StartError::Agents(vec![problems]))?;
+    let mut loaded: Vec<(PathBuf, Loaded)> = Vec::new();
+    let mut wrong = Vec::new();
+    for path in files {
+        match catalog::load(&path, &file.names) {
+            Ok(one) => loaded.push((path, one)),
+            Err(problems) => wrong.push(problems),
+        }
+    }
+    if wrong.is_empty() {
+        Ok(loaded)
+    } else {
+        Err(StartError::Agents(wrong))
+    }
+}
+
+fn offer(world: &World, loaded: Vec<(PathBuf, Loaded)>) -> Result<(), StartError> {
+    let mut catalog = Catalog::default();
+    for (file, one) in loaded {
+        for warning in &one.warnings {
+            tracing::warn!(%warning, "an agent's file");
+        }
+        let offered = ready(world, &file, one)?;
+        let name = offered.agent.definition.name.clone();
+        if let Some(twin) = catalog.agents.insert(name.clone(), offered) {
+            return Err(StartError::Unsafe(format!(
+                "two agents are called `{name}`: in `{}` and in `{}`",
+                twin.file.display(),
+                file.display()
+            )));
+        }
+    }
+    world.offer(catalog);
+    Ok(())
+}
+
+/// Makes an agent ready on the store where it lives.
+///
+/// # Errors
+///
+/// Its tools, schemas or model cannot be used; its store is not open.
+pub(crate) fn ready(world: &World, file: &Path, loaded: Loaded) -> Result<Offered, Error> {
+    let store = loaded.store.as_deref().map(canonical);
+    let store = store.unwrap_or_else(|| world.own.clone());
+    let Some(served) = world.engines.get(&store) else {
+        return Err(Error::Definition {
+            agent: loaded.definition.name,
+            reason: format!("its store `{store}` is not open; start the server again"),
+        });
+    };
+    let agent = served.engine.prepare(loaded.definition)?;
+    Ok(Offered {
+        agent,
+        store,
+        file: file.to_owned(),
+    })
+}
+
+/// Stores every agent's definition for every tenant that is known, so that a policy that was tightened holds for runs
+/// that wait.
+pub(crate) async fn publish_for_all(world: &World) -> Result<(), StartError> {
+    let mut tenants: BTreeSet<String> = BTreeSet::new();
+    match world.access {
+        Access::Dev => {
+            tenants.insert(Principal::LOCAL_TENANT.to_owned());
+        }
+        Access::Keys => {
+            let keys = world.keys.list().await?;
+            tenants.extend(keys.into_iter().map(|(_, key)| key.principal.actor.tenant));
+        }
+    }
+    for (name, offered) in &world.catalog().agents {
+        let Ok((_, served)) = world.agent(name) else {
+            continue;
+        };
+        let store = served.engine.store();
+        let known = store.tenants(Index::Session).await.map_err(Error::from)?;
+        let known = known.iter().map(ToString::to_string);
+        for tenant in tenants
+            .iter()
+            .cloned()
+            .chain(known)
+            .collect::<BTreeSet<_>>()
+        {
+            world
+                .publish(&served.engine, &tenant, &offered.agent)
+                .await?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,318 @@
+//! What all requests share: the engines, the agents, the keys, and what goes on in the background.
+
+use std::{
+    collections::{BTreeMap, HashMap, HashSet},
+    future::Future,
+    net::SocketAddr,
+    pin::Pin,
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock},
+};
+
+use holdpoint_core::{Answer, Answers, Digest, RunId, State};
+use holdpoint_definition::{Names, ServerLimits};
+use holdpoint_engine::{Agent, Engine, Error, Submitted};
+use holdpoint_store::ThreadKey;
+use tokio::sync::oneshot;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use crate::{
+    caller::{Access, Caller},
+    catalog::{Catalog, Offered},
+    hub::Hub,
+    keys::Keys,
+    problem::Problem,
+    streams::Streams,
+};
+
+/// What all requests share.
+#[derive(Debug)]
+pub(crate) struct World {
+    /// By the URL of their store.
+    pub(crate) engines: BTreeMap<String, Served>,
+    pub(crate) keys: Keys,
+    pub(crate) access: Access,
+    pub(crate) limits: ServerLimits,
+    pub(crate) names: Names,
+    /// The URL of the server's own store.
+    pub(crate) own: String,
+    pub(crate) streams: Arc<Streams>,
+    /// Cancelled once the server is asked to go.
+    pub(crate) closing: CancellationToken,
+    /// Runs that are driven: no request's end ends them.
+    pub(crate) tasks: TaskTracker,
+    catalog: RwLock<Arc<Catalog>>,
+    /// How many questions each caller's runs ask at most, as far as it is known here.
+    asked: Mutex<HashMap<(String, String), usize>>,
+    /// For which tenants which definitions are stored.
+    published: Mutex<HashSet<(String, Digest)>>,
+    address: OnceLock<SocketAddr>,
+}
+
+/// One store, and what is driven on it.
+#[derive(Debug, Clone)]
+pub(crate) struct Served {
+    pub(crate) engine: Engine,
+    pub(crate) hub: Arc<Hub>,
+}
+
+/// What a command was committed to.
+#[derive(Debug, Clone)]
+pub(crate) struct Placed {
+    pub(crate) key: ThreadKey,
+    /// The thread before the command.
+    pub(crate) before: Arc<State>,
+    /// The thread after it; or, where it was a repetition, as it is now.
+    pub(crate) state: Arc<State>,
+    /// The run that it concerned.
+    pub(crate) run: Option<RunId>,
+    /// Whether the same request came before, and was not done again.
+    pub(crate) replayed: bool,
+}
+
+/// A command on its way.
+pub(crate) type Submission = Pin<Box<dyn Future<Output = Result<Submitted, Error>> + Send>>;
+
+impl World {
+    pub(crate) fn new(
+        engines: BTreeMap<String, Served>,
+        keys: Keys,
+        access: Access,
+        limits: ServerLimits,
+        names: Names,
+        own: String,
+    ) -> Self {
+        let count = |limit: u32| usize::try_from(limit).unwrap_or(usize::MAX);
+        let streams = Streams::new(count(limits.streams), count(limits.streams_per_key));
+        Self {
+            engines,
+            keys,
+            access,
+            limits,
+            names,
+            own,
+            streams,
+            closing: CancellationToken::new(),
+            tasks: TaskTracker::new(),
+            catalog: RwLock::default(),
+            asked: Mutex::default(),
+            published: Mutex::default(),
+            address: OnceLock::new(),
+        }
+    }
+
+    /// Where it is reached, once it is.
+    pub(crate) fn address(&self) -> SocketAddr {
+        let unbound = SocketAddr::from(([127, 0, 0, 1], 0));
+        self.address.get().copied().unwrap_or(unbound)
+    }
+
+    pub(crate) fn bound_to(&self, address: SocketAddr) {
+        let _ = self.address.set(address);
+    }
+
+    pub(crate) fn catalog(&self) -> Arc<Catalog> {
+        Arc::clone(&self.catalog.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    pub(crate) fn offer(&self, catalog: Catalog) {
+        *self.catalog.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(catalog);
+    }
+
+    /// The agent with this name, and where it lives.
+    ///
+    /// # Errors
+    ///
+    /// There is none.
+    pub(crate) fn agent(&self, name: &str) -> Result<(Offered, &Served), Problem> {
+        let absent = || Problem::new("agent_not_found", format!("agent not found: {name}"));
+        let offered = self.catalog().agents.get(name).cloned();
+        let offered = offered.ok_or_else(absent)?;
+        let served = self.engines.get(&offered.store).ok_or_else(absent)?;
+        Ok((offered, served))
+    }
+
+    /// Makes sure that a tenant's store knows an agent's definition.
+    ///
+    /// # Errors
+    ///
+    /// The store fails.
+    pub(crate) async fn publish(
+        &self,
+        engine: &Engine,
+        tenant: &str,
+        agent: &Agent,
+    ) -> Result<(), Error> {
+        let known = (tenant.to_owned(), agent.digest);
+        if self.published().contains(&known) {
+            return Ok(());
+        }
+        engine.publish(tenant, agent.definition.clone()).await?;
+        self.published().insert(known);
+        Ok(())
+    }
+
+    fn published(&self) -> MutexGuard<'_, HashSet<(String, Digest)>> {
+        self.published
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Forgets which tenants know which definitions, so that the next one is stored for all of them.
+    pub(crate) fn forget_published(&self) {
+        self.published().clear();
+    }
+
+    /// The run with this id, if it is there for this tenant: where it lives, and the event that began it.
+    ///
+    /// # Errors
+    ///
+    /// There is none; a store fails.
+    pub(crate) async fn run(
+        &self,
+        tenant: &str,
+        run: &str,
+    ) -> Result<(RunId, &Served, ThreadKey, u64), Problem> {
+        let absent = || Problem::not_found("run");
+        // What is no id is as absent as an id that is not there.
+        let run: RunId = run.parse().map_err(|_| absent())?;
+        for served in self.engines.values() {
+            if let Some((key, began)) = served.engine.find_run(tenant, run).await? {
+                return Ok((run, served, key, began));
+            }
+        }
+        Err(absent())
+    }
+
+    /// Whether a caller may begin one more run: where too many questions of theirs are open, they are answered first.
+    ///
+    /// # Errors
+    ///
+    /// Too many are; the store fails.
+    pub(crate) async fn has_room(&self, served: &Served, caller: &Caller) -> Result<(), Problem> {
+        let limit = usize::try_from(self.limits.pending_per_user).unwrap_or(usize::MAX);
+        let actor = caller.principal.actor.to_string();
+        let whose = (caller.tenant().to_owned(), actor.clone());
+        let known = self.asked().get(&whose).copied();
+        // Counted only where what began since the last count may have reached the limit.
+        let count = match known {
+            Some(known) if known < limit => known,
+            Some(_) | None => {
+                served
+                    .engine
+                    .count_asked(caller.tenant(), &actor, limit)
+                    .await?
+            }
+        };
+        if count >= limit {
+            let error = format!(
+                "{limit} questions of your runs are open, which is the limit; answer or cancel some first"
+            );
+            return Err(
+                Problem::new("too_many_pending", error).with(serde_json::json!({ "limit": limit }))
+            );
+        }
+        self.asked().insert(whose, count + 1);
+        Ok(())
+    }
+
+    fn asked(&self) -> MutexGuard<'_, HashMap<(String, String), usize>> {
+        self.asked.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Counts anew from now on.
+    pub(crate) fn forget_counts(&self) {
+        self.asked().clear();
+    }
+
+    /// Whether so many decisions may come at once.
+    ///
+    /// # Errors
+    ///
+    /// There are too many.
+    pub(crate) fn is_batch(&self, answers: &Answers) -> Result<(), Problem> {
+        let count = |answer: &Answer| match answer {
+            Answer::ByPosition(decisions) => decisions.len(),
+            Answer::ById(decisions) => decisions.len(),
+            Answer::All(_) => 1,
+        };
+        let given: usize = match answers {
+            Answers::Only(answer) => count(answer),
+            Answers::ByInterrupt(answers) => answers.iter().map(|(_, answer)| count(answer)).sum(),
+        };
+        let limit = usize::try_from(self.limits.batch).unwrap_or(usize::MAX);
+        if given <= limit {
+            return Ok(());
+        }
+        let error =
+            format!("{given} decisions at once are more than the {limit} that this server takes");
+        Err(Problem::new("batch_too_large", error).with(serde_json::json!({ "limit": limit })))
+    }
+
+    /// Commits a command, and drives what follows. A client that goes away in the middle ends neither.
+    ///
+    /// # Errors
+    ///
+    /// The command is refused; the store fails.
+    pub(crate) async fn submit(
+        &self,
+        served: &Served,
+        tenant: &str,
+        work: Submission,
+    ) -> Result<Placed, Problem> {
+        let (told, tell) = oneshot::channel();
+        self.tasks.spawn(async move {
+            match work.await {
+                Ok(submitted) => {
+                    let state = Arc::clone(submitted.state());
+                    let placed = Placed {
+                        key: submitted.key().clone(),
+                        before: Arc::clone(submitted.before()),
+                        run: state.run.as_ref().map(|run| run.id),
+                        state,
+                        replayed: false,
+                    };
+                    let thread = placed.key.thread;
+                    // Whoever asked may be gone.
+                    let _ = told.send(Ok(placed));
+                    if let Err(error) = submitted.drive().await {
+                        tracing::warn!(%thread, %error, "driving stopped; it is taken up again");
+                    }
+                }
+                Err(error) => {
+                    let _ = told.send(Err(error));
+                }
+            }
+        });
+        match tell.await {
+            Ok(Ok(placed)) => Ok(placed),
+            Ok(Err(Error::Replayed(marked))) => {
+                let key = ThreadKey {
+                    tenant: tenant.into(),
+                    thread: marked.thread,
+                };
+                let state = served.engine.state(&key).await?;
+                let state = state.ok_or_else(|| Problem::not_found("thread"))?;
+                let before = match marked.after {
+                    0 => State::default(),
+                    after => served
+                        .engine
+                        .state_at(&key, after)
+                        .await?
+                        .unwrap_or_default(),
+                };
+                Ok(Placed {
+                    key,
+                    before: Arc::new(before),
+                    state,
+                    run: marked.run,
+                    replayed: true,
+                })
+            }
+            Ok(Err(error)) => Err(error.into()),
+            Err(_) => Err(Problem::new(
+                "internal",
+                "the request broke off; look whether it was done before you send it again",
+            )),
+        }
+    }
+}

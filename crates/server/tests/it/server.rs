@@ -1,0 +1,6 @@
+//! The server itself, reached over HTTP.
+
+mod access;
+mod chat;
+mod runs;
+mod support;
