@@ -42,6 +42,7 @@ pub(crate) fn test() -> anyhow::Result<()> {
             run(&mut command)
         });
         steps.take("clients in Node", || clients::node(&programs));
+        steps.take("a fuzzer of the API", || clients::schemathesis(&programs));
         steps.take("doc tests", || {
             run(&mut step::cargo(&["test", "--workspace", "--doc"]))
         });

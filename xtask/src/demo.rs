@@ -4,7 +4,7 @@ use std::{
     fs,
     io::ErrorKind,
     net::{SocketAddr, TcpStream},
-    path::{Path, PathBuf},
+    path::Path,
     process::{Child, Command},
     thread,
     time::Duration,
@@ -25,7 +25,8 @@ pub(crate) fn demo() -> anyhow::Result<()> {
         TcpStream::connect_timeout(&address, Duration::from_secs(1)).is_err(),
         "something listens on {ADDRESS} already; stop it first"
     );
-    let folder = copy_examples()?;
+    let folder = env::target_dir()?.join("demo");
+    copy_examples_to(&folder)?;
     let mut server = start(&programs.built(), &folder)?;
     if let Err(error) = wait_for(&mut server, address) {
         let _ = server.kill();
@@ -37,17 +38,15 @@ pub(crate) fn demo() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The examples in a folder to play in: their stores and ledgers are nobody else's.
-fn copy_examples() -> anyhow::Result<PathBuf> {
-    let folder = env::root().join("target/demo");
-    match fs::remove_dir_all(&folder) {
+/// Copies the examples to a folder to play in: their stores and ledgers are nobody else's.
+pub(crate) fn copy_examples_to(folder: &Path) -> anyhow::Result<()> {
+    match fs::remove_dir_all(folder) {
         Err(error) if error.kind() != ErrorKind::NotFound => {
             return Err(error).context(folder.display().to_string());
         }
         Ok(()) | Err(_) => {}
     }
-    copy(&env::root().join("examples"), &folder)?;
-    Ok(folder)
+    copy(&env::root().join("examples"), folder)
 }
 
 fn copy(from: &Path, to: &Path) -> anyhow::Result<()> {

@@ -34,6 +34,9 @@ pub struct Options {
     pub model_timeout: Span,
     /// What an agent that asks people may do on a store that forgets.
     pub forgetful: Forgetful,
+    /// How many calls of one run may wait for people at once. What a model asks for beyond that is not done, and it is told
+    /// so.
+    pub pending_per_run: usize,
 }
 
 /// What an agent that asks people may do on a store that forgets.
@@ -52,6 +55,7 @@ impl Default for Options {
             lease: Span::from_secs(10),
             model_timeout: Span::from_secs(120),
             forgetful: Forgetful::Refuse,
+            pending_per_run: 64,
         }
     }
 }

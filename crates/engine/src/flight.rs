@@ -3,8 +3,9 @@
 use std::{sync::Arc, time::Duration};
 
 use holdpoint_core::{
-    Action, ActionId, ActionStatus, Command, Effect, FramePath, Grant, Lookup, ModelTrouble,
-    Outcome, Principal, Role, RunId, State, Timestamp, Transcript, Usage, Work,
+    Action, ActionId, ActionStatus, Command, Effect, FramePath, Grant, JudgedCall, Lookup,
+    ModelTrouble, Outcome, Principal, Role, RunId, State, Timestamp, Transcript, Usage, Verdict,
+    Work,
 };
 use holdpoint_models::{Delta, Failure, Reply, Request};
 use holdpoint_store::{Epoch, ThreadKey, failpoint};
@@ -118,6 +119,8 @@ pub(crate) struct Turn {
     pub(crate) user: Principal,
     /// The grants of the thread.
     pub(crate) grants: Vec<Grant>,
+    /// How many more calls may wait for people.
+    pub(crate) room: usize,
 }
 
 /// Takes one turn of a model.
@@ -136,6 +139,7 @@ pub(crate) async fn call_model(
         limit,
         user,
         grants,
+        room,
     } = turn;
     let (Some(thinker), Some(conversation)) = (agent.at(&frame), transcript.frame(&frame)) else {
         let error = format!("there is no subagent at `{frame}` any more");
@@ -197,7 +201,7 @@ pub(crate) async fn call_model(
                 frame,
                 attempt,
                 text,
-                calls,
+                calls: within(room, calls),
                 mode: definition.interrupt_mode,
                 usage,
                 confirm: definition.confirm.clone().map(Box::new),
@@ -210,6 +214,21 @@ pub(crate) async fn call_model(
         },
     };
     Landing::of(command)
+}
+
+/// Refuses what would make more calls wait for people than there is room for.
+fn within(room: usize, mut calls: Vec<JudgedCall>) -> Vec<JudgedCall> {
+    let asked = |call: &&mut JudgedCall| {
+        let judged = call.judged.as_ref();
+        judged.is_ok_and(|it| matches!(it.verdict, Verdict::Ask(_)) && it.reserved.is_none())
+    };
+    for call in calls.iter_mut().filter(asked).skip(room) {
+        call.judged = Err(format!(
+            "Too many calls wait for a person's approval. `{}` was not executed. Ask for fewer at once.",
+            call.call.name
+        ));
+    }
+    calls
 }
 
 fn trouble(failure: &Failure) -> ModelTrouble {

@@ -41,6 +41,21 @@ impl IntoResponses for Problems {
     }
 }
 
+/// One event of a stream, as a parser of Server-Sent Events hands it out.
+#[derive(Debug, ToSchema)]
+#[expect(
+    dead_code,
+    reason = "it only describes: streams are written by `frames`"
+)]
+pub(crate) struct StreamEvent {
+    /// What it is; a bare one has no name.
+    event: Option<String>,
+    /// Its place in the journal, where it is an event of it.
+    id: Option<String>,
+    /// What it says: a text, or JSON in one line.
+    data: String,
+}
+
 #[derive(Debug, OpenApi)]
 #[openapi(
     info(

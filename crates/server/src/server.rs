@@ -11,7 +11,7 @@ use std::{
 
 use axum::{Router, serve::ListenerExt as _};
 use holdpoint_core::{Index, Principal};
-use holdpoint_definition::{Loaded, Problems, ServerFile};
+use holdpoint_definition::{Loaded, Problems, ServerFile, ServerLimits};
 use holdpoint_engine::{Engine, Error, Forgetful, Kit, Options};
 use tokio::net::TcpListener;
 
@@ -103,7 +103,7 @@ impl Server {
             .chain([own.clone()])
             .collect();
         for url in urls {
-            engines.insert(url.clone(), open(&url).await?);
+            engines.insert(url.clone(), open(&url, &file.limits).await?);
         }
         let keys = match engines.get(&own) {
             Some(served) => Keys::new(Arc::clone(served.engine.store())),
@@ -232,7 +232,7 @@ pub(crate) fn canonical(url: &str) -> String {
     format!("sqlite:{}", whole.display())
 }
 
-async fn open(url: &str) -> Result<Served, StartError> {
+async fn open(url: &str, limits: &ServerLimits) -> Result<Served, StartError> {
     let store = holdpoint_store::open(url, holdpoint_store::Options::default()).await?;
     let forgetful = if store.is_durable() {
         Forgetful::Refuse
@@ -241,6 +241,7 @@ async fn open(url: &str) -> Result<Served, StartError> {
     };
     let options = Options {
         forgetful,
+        pending_per_run: usize::try_from(limits.pending_per_run).unwrap_or(usize::MAX),
         ..Options::default()
     };
     let hub = Arc::new(Hub::default());

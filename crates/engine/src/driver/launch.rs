@@ -71,6 +71,8 @@ impl Driver {
         };
         let (run, user) = (run.id, run.requester.clone());
         let grants = state.grants.values().cloned().collect();
+        let asked = state.interrupts.values().map(|it| it.asks.len()).sum();
+        let room = self.engine.options().pending_per_run.saturating_sub(asked);
         let agent = self
             .engine
             .agent(&self.thread.key.tenant, definition)
@@ -90,6 +92,7 @@ impl Driver {
             limit: limit.into(),
             user,
             grants,
+            room,
         };
         let flight = async move {
             crate::flight::call_model(&engine, &key, &agent, &transcript, turn).await

@@ -348,3 +348,30 @@ async fn runs_are_listed_newest_first_and_found_by_their_ids() {
         0
     );
 }
+
+#[tokio::test]
+async fn a_model_that_wants_too_much_at_once_is_told_so() {
+    let place = Place::new(
+        |messages, _| match results(messages).len() {
+            0 => calls(&[("pay", "{}"); 6]),
+            _ => says("paid"),
+        },
+        &[("pay", Counter::default())],
+    );
+    let engine = place.engine();
+    let agent = engine.publish("local", teller()).await.unwrap();
+    run(&engine, &agent, "s").await;
+    let thread = state(&engine, "s").await;
+    let asked: usize = thread.interrupts.values().map(|it| it.asks.len()).sum();
+    assert_eq!(asked, 4);
+    let yes = vec![Decision::APPROVE; 4];
+    let shown = answer(&engine, "s", yes).await.unwrap();
+    let told = contents(&shown);
+    assert_eq!(
+        told.iter()
+            .filter(|it| it.starts_with("Too many calls"))
+            .count(),
+        2
+    );
+    assert_eq!(place.tools["pay"].count(), 4);
+}

@@ -253,6 +253,7 @@ impl Place {
             lease: Span::from_millis(300),
             model_timeout: Span::from_secs(5),
             forgetful: holdpoint_engine::Forgetful::Refuse,
+            pending_per_run: 4,
         };
         Engine::new(store, kit, options, None)
     }

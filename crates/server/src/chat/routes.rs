@@ -30,13 +30,13 @@ const MAX_SESSION: usize = 256;
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
 pub(crate) struct Message {
     /// The agent.
-    #[schema(example = "approval-agent")]
+    #[schema(value_type = String, example = "approval-agent")]
     agent_id: Option<Value>,
     /// The conversation.
-    #[schema(example = "deploy-123")]
+    #[schema(value_type = String, example = "deploy-123")]
     session_id: Option<Value>,
     /// What is said to it.
-    #[schema(example = "部署 v2.0 到生产环境")]
+    #[schema(value_type = String, example = "部署 v2.0 到生产环境")]
     message: Option<Value>,
     /// Whether a question that is pending makes way: it is canceled, in the same transaction.
     #[serde(default)]
@@ -47,8 +47,10 @@ pub(crate) struct Message {
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
 pub(crate) struct Resume {
     /// The agent.
+    #[schema(value_type = String, example = "approval-agent")]
     agent_id: Option<Value>,
     /// The conversation.
+    #[schema(value_type = String, example = "deploy-123")]
     session_id: Option<Value>,
     /// The form, filled in: a value for each field.
     #[schema(value_type = Object, example = json!({"confirm": true}))]
@@ -66,8 +68,10 @@ pub(crate) struct Resume {
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
 pub(crate) struct Session {
     /// The agent.
+    #[schema(value_type = String, example = "approval-agent")]
     agent_id: Option<Value>,
     /// The conversation.
+    #[schema(value_type = String, example = "deploy-123")]
     session_id: Option<Value>,
 }
 
@@ -114,7 +118,7 @@ pub(crate) struct Aborted {
     post, path = "/api/v1/chat/stream", tag = "chat", params(Wanted),
     request_body = Message,
     responses(
-        (status = 200, description = "The answer, as it comes", content_type = "text/event-stream", body = String),
+        (status = 200, description = "The answer, as it comes", content_type = "text/event-stream", body = crate::openapi::StreamEvent),
         crate::openapi::Problems,
     )
 )]
@@ -201,7 +205,7 @@ pub(crate) async fn interrupt_state(
     post, path = "/api/v1/chat/resume", tag = "chat", params(Wanted),
     request_body = Resume,
     responses(
-        (status = 200, description = "What the agent says to it, as it comes", content_type = "text/event-stream", body = String),
+        (status = 200, description = "What the agent says to it, as it comes", content_type = "text/event-stream", body = crate::openapi::StreamEvent),
         crate::openapi::Problems,
     )
 )]

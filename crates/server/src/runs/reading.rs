@@ -263,7 +263,7 @@ pub(crate) async fn checkpoint(
         ("last-event-id" = Option<String>, Header, description = "The last event that was seen"),
     ),
     responses(
-        (status = 200, description = "What happens, as it happens", content_type = "text/event-stream", body = String),
+        (status = 200, description = "What happens, as it happens", content_type = "text/event-stream", body = crate::openapi::StreamEvent),
         (status = 204, description = "The run is over, and nothing of it follows"),
         crate::openapi::Problems,
     )
