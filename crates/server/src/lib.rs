@@ -14,6 +14,7 @@ mod follow;
 pub mod frames;
 mod hub;
 mod keys;
+mod log;
 mod once;
 mod openapi;
 mod page;

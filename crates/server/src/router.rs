@@ -14,7 +14,7 @@ use tower_http::{catch_panic::CatchPanicLayer, cors::CorsLayer};
 use utoipa::OpenApi as _;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
-use crate::{agents, caller, chat, openapi::Api, page, problem::Problem, runs, world::World};
+use crate::{agents, caller, chat, log, openapi::Api, page, problem::Problem, runs, world::World};
 
 /// The routes that are part of the API.
 pub(crate) fn api() -> OpenApiRouter<Arc<World>> {
@@ -66,7 +66,8 @@ pub(crate) fn router(world: Arc<World>, origins: &[String]) -> Router {
         ))
         .layer(CatchPanicLayer::custom(
             |_: Box<dyn std::any::Any + Send>| broken(),
-        ));
+        ))
+        .layer(middleware::from_fn(log::log));
     if !origins.is_empty() {
         router = router.layer(cors(origins));
     }
