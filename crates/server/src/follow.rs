@@ -212,3 +212,157 @@ impl Follow {
         self.queue.push_back(Seen::Reset(speech));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use holdpoint_core::{Definition, Principal, State};
+    use holdpoint_engine::{Kit, Options, Said, Watcher as _};
+    use holdpoint_models::Scripted;
+    use holdpoint_store::MemoryStore;
+
+    use super::*;
+
+    /// A thread with three runs that are over, on an engine that tells nobody of them.
+    async fn journal() -> (Engine, ThreadKey, Vec<Entry>) {
+        let text =
+            "apiVersion: holdpoint/v1\nkind: Scenario\nrules:\n  - say: Hello there, whoever\n";
+        let model = Scripted::parse("scenario.yaml", text).unwrap();
+        let kit = Kit::new().with_model("test", model);
+        let store = Arc::new(MemoryStore::new(&Default::default()));
+        let engine = Engine::new(store, kit, Options::default(), None);
+        let ann = Principal::local("ann");
+        let definition = Definition::new("echo", "test");
+        let agent = engine.publish("local", definition).await.unwrap();
+        let mut key = None;
+        for _ in 0..3 {
+            let run = engine.start(&ann, &agent, "s", "go").await.unwrap();
+            key = Some(run.key().clone());
+            run.finish().await.unwrap();
+        }
+        let key = key.unwrap();
+        let entries = engine.journal(&key).await.unwrap();
+        (engine, key, entries)
+    }
+
+    fn tell(hub: &Hub, key: &ThreadKey, entries: &[Entry]) {
+        hub.committed(key, &entries.into(), &Arc::new(State::default()));
+    }
+
+    async fn seqs(follow: &mut Follow, count: usize) -> Vec<u64> {
+        let mut seen = Vec::new();
+        while seen.len() < count {
+            if let Seen::Event(entry) = follow.next().await.unwrap() {
+                seen.push(entry.seq);
+            }
+        }
+        seen
+    }
+
+    #[tokio::test]
+    async fn every_event_is_seen_once_and_in_order_however_the_hints_come() {
+        let (engine, key, entries) = journal().await;
+        let all: Vec<u64> = entries.iter().map(|entry| entry.seq).collect();
+        assert!(all.len() > 10);
+        // Twice, backwards, with gaps, from the middle, none at all.
+        let orders: [Vec<&[Entry]>; 5] = [
+            vec![&entries[..4], &entries[..4], &entries[2..], &entries[..]],
+            entries.chunks(3).rev().collect(),
+            vec![&entries[..2], &entries[7..8]],
+            vec![&entries[5..]],
+            vec![],
+        ];
+        for hints in orders {
+            let hub = Arc::new(Hub::default());
+            let mut follow = Follow::with(&engine, hub.listen(&key), 0);
+            for hint in &hints {
+                tell(&hub, &key, hint);
+            }
+            hub.moved(&key);
+            assert_eq!(seqs(&mut follow, all.len()).await, all);
+            assert!(follow.queue.is_empty(), "nothing follows");
+            for from in [0, 3, all.len()] {
+                let mut late = Follow::new(&engine, &hub, &key, from as u64);
+                assert_eq!(seqs(&mut late, all.len() - from).await, all[from..]);
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn more_hints_than_a_listener_can_hold_are_made_up_from_the_store() {
+        let (engine, key, entries) = journal().await;
+        let hub = Arc::new(Hub::default());
+        let mut follow = Follow::with(&engine, hub.listen(&key), 0);
+        for _ in 0..100 {
+            entries
+                .iter()
+                .rev()
+                .for_each(|entry| tell(&hub, &key, std::slice::from_ref(entry)));
+        }
+        let all: Vec<u64> = entries.iter().map(|entry| entry.seq).collect();
+        assert_eq!(seqs(&mut follow, all.len()).await, all);
+    }
+
+    fn is_started(entry: &&Entry) -> bool {
+        matches!(entry.event, Event::ModelStarted { .. })
+    }
+
+    /// Says words as the model of the first turn does.
+    fn say(hub: &Hub, key: &ThreadKey, started: &Entry, from: usize, text: &str) {
+        let Event::ModelStarted {
+            frame,
+            attempt,
+            epoch,
+        } = &started.event
+        else {
+            panic!("{started:?}");
+        };
+        let said = Said {
+            run: holdpoint_core::RunId::from_bytes([1; 16]),
+            frame,
+            attempt: *attempt,
+            epoch: *epoch,
+            from,
+            text,
+        };
+        hub.said(key, said);
+    }
+
+    #[tokio::test]
+    async fn words_are_heard_as_they_come_and_whole_by_who_comes_late_and_never_after_their_message()
+     {
+        let (engine, key, entries) = journal().await;
+        let at = entries.iter().position(|it| is_started(&it)).unwrap();
+        let hub = Arc::new(Hub::default());
+        let mut early = Follow::with(&engine, hub.listen(&key), 0);
+        tell(&hub, &key, &entries[..=at]);
+        say(&hub, &key, &entries[at], 0, "Hel");
+        say(&hub, &key, &entries[at], 3, "lo");
+        // Who comes in the middle of it has read the journal so far.
+        let mut late = Follow::with(&engine, hub.listen(&key), entries[at].seq);
+        say(&hub, &key, &entries[at], 5, " there");
+        assert_eq!(seqs(&mut early, at + 1).await.len(), at + 1);
+        let mut heard = Vec::new();
+        for _ in 0..3 {
+            let seen = early.next().await.unwrap();
+            let Seen::Said(speech) = seen else {
+                panic!("{seen:?}");
+            };
+            heard.push(speech.text);
+        }
+        assert_eq!(heard, ["Hel", "lo", " there"]);
+        let seen = late.next().await.unwrap();
+        let Seen::Reset(speech) = seen else {
+            panic!("{seen:?}");
+        };
+        assert_eq!(speech.text, "Hello there");
+        // The message is committed; a word of it that was on its way is not heard any more.
+        tell(&hub, &key, &entries[at + 1..]);
+        say(&hub, &key, &entries[at], 11, "!");
+        let rest = entries.len() - at - 1;
+        for follow in [&mut early, &mut late] {
+            for _ in 0..rest {
+                assert!(matches!(follow.next().await.unwrap(), Seen::Event(_)));
+            }
+        }
+    }
+}

@@ -185,6 +185,15 @@ mod tests {
     use super::*;
 
     #[test]
+    fn every_code_is_explained_in_the_documents() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/errors.md");
+        let text = std::fs::read_to_string(path).unwrap();
+        for (code, _) in CODES {
+            assert!(text.contains(&format!("| `{code}` |")), "{code}");
+        }
+    }
+
+    #[test]
     fn the_table_is_sorted_and_every_status_is_one_of_an_error() {
         assert!(CODES.is_sorted_by(|(left, _), (right, _)| left < right));
         for (code, number) in CODES {

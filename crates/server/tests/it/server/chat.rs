@@ -224,6 +224,24 @@ async fn what_is_wrong_is_said_in_the_seeds_words() {
 }
 
 #[tokio::test]
+async fn an_agent_that_never_asks_cannot_be_answered() {
+    let world = World::dev().await;
+    let body = json!({"agent_id": "plain", "session_id": "s", "input": {"confirm": true}});
+    let (code, problem) = world.post(RESUME, &body).await;
+    let error = "agent does not support interrupt/resume: plain";
+    assert_eq!((code, &problem["error"]), (404, &json!(error)));
+    let state = "/api/v1/chat/interrupt_state?agent_id=plain&session_id=s";
+    assert_eq!(world.get(state).await, (200, json!({"interrupted": false})));
+    // Nothing of it is looked at, so its words are sent as they come.
+    let said = json!({"agent_id": "plain", "session_id": "s", "message": "Are you sure?"});
+    let said = world.stream(STREAM, &said).await;
+    assert_eq!(
+        said,
+        "data: Are \n\ndata: you \n\ndata: sure?\n\ndata: [DONE]\n\n"
+    );
+}
+
+#[tokio::test]
 async fn an_answer_counts_once_however_many_give_it() {
     let world = World::dev().await;
     world.stream(STREAM, &chat("s", "删除")).await;

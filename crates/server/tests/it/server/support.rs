@@ -63,6 +63,15 @@ rules:
   - say: "It is done."
 "#;
 
+/// An agent that never asks anybody.
+const PLAIN: &str = r#"
+apiVersion: holdpoint/v1
+kind: Agent
+metadata: {name: plain}
+spec:
+  model: {primary: "scripted:approval-scenario.yaml"}
+"#;
+
 /// A server that runs in this process.
 pub(crate) struct World {
     pub(crate) address: SocketAddr,
@@ -106,6 +115,7 @@ impl World {
             agents: vec![
                 file("approval.yaml", CONFIRMING),
                 file("clerk.yaml", &gated),
+                file("plain.yaml", PLAIN),
             ],
             names: Names {
                 models: BTreeMap::from([(
