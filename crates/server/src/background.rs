@@ -36,14 +36,7 @@ pub(crate) async fn keep(world: Arc<World>, served: Served) {
     let mut swept = Instant::now();
     let room = Arc::new(Semaphore::new(AT_ONCE));
     loop {
-        tokio::select! {
-            () = world.closing.cancelled() => return,
-            () = tokio::time::sleep(LOOK) => {}
-            _ = foreign.changed() => {
-                // A busy neighbour changes something all the time.
-                tokio::time::sleep(LOOK / 5).await;
-            }
-        }
+        // At once after the start: a server that dies again soon must have got on with what the one before it left.
         notice(&served, &mut versions).await;
         served.hub.forget(|key| served.engine.drives(key));
         take_up(&world, &served, &room, &mut patience).await;
@@ -52,6 +45,14 @@ pub(crate) async fn keep(world: Arc<World>, served: Served) {
             world.forget_counts();
             if let Err(error) = served.engine.store().sweep(SWEPT_AT_ONCE).await {
                 tracing::warn!(%error, "what has ended could not be swept away");
+            }
+        }
+        tokio::select! {
+            () = world.closing.cancelled() => return,
+            () = tokio::time::sleep(LOOK) => {}
+            _ = foreign.changed() => {
+                // A busy neighbour changes something all the time.
+                tokio::time::sleep(LOOK / 5).await;
             }
         }
     }
