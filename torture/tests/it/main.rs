@@ -11,11 +11,13 @@
 
 mod agent;
 mod any_moment;
+mod client;
 mod contest;
 mod controls;
 mod double_kills;
 mod duel;
 mod grants;
+mod http;
 mod judge;
 mod kill_matrix;
 mod ledger;
@@ -29,6 +31,9 @@ mod rehearsal;
 mod report;
 mod revival;
 mod scenario;
+mod server_kills;
+mod service;
+mod storm;
 mod takeover;
 mod trace;
 mod wal;

@@ -31,6 +31,8 @@ pub(crate) struct Tally {
     pub(crate) missed: usize,
     pub(crate) effects: usize,
     pub(crate) violations: Vec<String>,
+    /// Columns that only this test has.
+    also: Vec<(&'static str, Value)>,
 }
 
 impl Tally {
@@ -45,7 +47,13 @@ impl Tally {
             missed: 0,
             effects: 0,
             violations: Vec::new(),
+            also: Vec::new(),
         }
+    }
+
+    /// Adds a column that only this test has.
+    pub(crate) fn also(&mut self, column: &'static str, value: impl Into<Value>) {
+        self.also.push((column, value.into()));
     }
 
     /// Counts a play in which so many processes should have died.
@@ -82,14 +90,18 @@ impl Tally {
         } = self;
         let violations = self.violations.len();
         let took = self.watch.elapsed();
+        let also: Vec<String> = self
+            .also
+            .iter()
+            .map(|(it, value)| format!(", {it} {value}"))
+            .collect();
         println!(
             "{test}, {scenario}: {points} points tried, {passed} passed, {waited} waited, {violations} violations \
-             ({missed} not reached, {effects} effects, {took:.1?}, seed {})",
+             ({missed} not reached, {effects} effects{}, {took:.1?}, seed {})",
+            also.concat(),
             seed()
         );
-        record(
-            test,
-            &json!({
+        let mut row = json!({
                 "test": test,
                 "scenario": scenario,
                 "points": points,
@@ -100,8 +112,11 @@ impl Tally {
                 "effects": effects,
                 "seconds": tenths(took),
                 "seed": seed(),
-            }),
-        );
+        });
+        for (column, value) in &self.also {
+            row[column] = value.clone();
+        }
+        record(test, &row);
     }
 
     /// Says what came of it, and fails if anything did not hold.
@@ -128,7 +143,7 @@ impl Tally {
     }
 }
 
-fn tenths(took: Duration) -> f64 {
+pub(crate) fn tenths(took: Duration) -> f64 {
     (took.as_secs_f64() * 10.0).round() / 10.0
 }
 

@@ -1,6 +1,6 @@
 //! A thread's journal, as `holdpoint trace` prints it after it has checked the chain.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
@@ -44,6 +44,28 @@ impl Trace {
             *answers.entry(interrupt.to_owned()).or_default() += 1;
         }
         answers
+    }
+
+    /// How often a run began.
+    pub(crate) fn runs(&self) -> usize {
+        self.of("run_started").count()
+    }
+
+    /// The kinds of decision in the answer to a question, in every answer that it got.
+    pub(crate) fn decisions_on(&self, interrupt: &str) -> Vec<&str> {
+        self.of("answered")
+            .filter(|event| event["interrupt"] == interrupt)
+            .filter_map(|event| event["decisions"].as_array())
+            .flatten()
+            .filter_map(|decided| decided["decision"]["type"].as_str())
+            .collect()
+    }
+
+    /// The keys under which calls were started.
+    pub(crate) fn keys(&self) -> BTreeSet<&str> {
+        self.of("action_started")
+            .filter_map(|event| event["key"].as_str())
+            .collect()
     }
 
     /// How often people were asked to allow something.

@@ -3,6 +3,7 @@
 use std::{
     ffi::OsString,
     fs::File,
+    net::SocketAddr,
     path::PathBuf,
     process::{Command, Stdio},
     sync::atomic::{AtomicU64, AtomicUsize, Ordering},
@@ -97,6 +98,18 @@ impl World {
 
     /// Starts `holdpoint` with these words.
     pub(crate) fn spawn(&self, words: &[&str], setting: &Setting) -> Running {
+        self.start(&[words, &["--json"]].concat(), setting)
+    }
+
+    /// Starts a server of the agent.
+    pub(crate) fn serve(&self, address: SocketAddr, setting: &Setting) -> Running {
+        let (agent, address) = (self.path("agent.yaml"), address.to_string());
+        let agent = agent.to_str().unwrap();
+        let words = ["serve", "--dev", "--listen", &address, agent];
+        self.start(&words, setting)
+    }
+
+    fn start(&self, words: &[&str], setting: &Setting) -> Running {
         let number = self.started.fetch_add(1, Ordering::Relaxed);
         let name = format!("{number:03}-{}", words.first().unwrap());
         let (stdout, stderr) = (
@@ -106,7 +119,6 @@ impl World {
         let mut command = Command::new(self.build.path());
         command
             .args(words)
-            .arg("--json")
             .arg("--store")
             .arg(format!("sqlite:{}", self.path("store.db").display()))
             .env("PATH", path_with_tools())

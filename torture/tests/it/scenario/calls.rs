@@ -2,10 +2,18 @@
 
 use serde_json::json;
 
-use super::{End, Phase, Scenario, Undo, approve, edit};
+use super::{End, Phase, Scenario, Undo, approve, edit, order};
 use crate::agent::{BLIND_STRAY, GRANT, LOOK, PAY, REFUND, STRAY, WIRE};
 
 impl Scenario {
+    /// A server's agent looks an order up, and asks for leave to pay it back.
+    pub(crate) fn served() -> Self {
+        let turns = vec![vec![order(LOOK, "L")], vec![order(GRANT, "G")]];
+        Self::of("served", turns)
+            .gate(GRANT, json!(true))
+            .with_timeout("1s")
+    }
+
     pub(crate) fn approve() -> Self {
         Self::at_once("approve", &[(REFUND, "A")])
             .gated()

@@ -1,0 +1,314 @@
+//! Clients of a server that dies all the time: they send every request again until it is answered, and hold the server to
+//! what it said.
+
+use std::{
+    net::SocketAddr,
+    sync::{
+        OnceLock,
+        atomic::{AtomicUsize, Ordering},
+    },
+    thread,
+    time::Duration,
+};
+
+use serde_json::{Value, json};
+
+use crate::{
+    http::{Answer, Request},
+    process::Watch,
+    trace::Trace,
+    world::World,
+};
+
+/// After the last death, everything must be over within this time.
+pub(crate) const LIMIT: Duration = Duration::from_secs(10);
+
+/// As its definition calls it.
+const AGENT: &str = "clerk";
+
+/// How long a client waits before it looks, or tries, again.
+const PAUSE: Duration = Duration::from_millis(12);
+
+/// How a client sees to its run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Manner {
+    Approve,
+    Reject,
+    /// Every request is sent twice at once, under one key: it is done once, and both are told so.
+    Twins,
+    /// Two answer at once, one with yes and one with no: one of them wins.
+    Duel,
+    /// By the chat API: what it answers is a stream, which a death cuts off and the same request gets again.
+    Chat,
+}
+
+impl Manner {
+    pub(crate) const ALL: [Self; 5] = [
+        Self::Approve,
+        Self::Twins,
+        Self::Duel,
+        Self::Chat,
+        Self::Reject,
+    ];
+}
+
+/// A run, as its client knows it.
+#[derive(Debug)]
+pub(crate) struct Run {
+    pub(crate) session: String,
+    /// Its id, once it was acknowledged.
+    pub(crate) id: String,
+    /// The question whether it may be done, and the decision that was acknowledged.
+    pub(crate) answer: Option<(String, &'static str)>,
+    /// How often a person was asked because somebody had died.
+    pub(crate) asked: usize,
+    /// Whether it ended before the last death.
+    pub(crate) under_fire: bool,
+    pub(crate) problems: Vec<String>,
+}
+
+/// Whether requests can be known again when they are sent again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Keys {
+    Sent,
+    /// Wrong on purpose.
+    LeftOut,
+}
+
+/// What all clients share.
+#[derive(Debug)]
+pub(crate) struct Load<'a> {
+    world: &'a World,
+    address: SocketAddr,
+    keys: Keys,
+    /// Since when nobody dies any more.
+    calm: OnceLock<Watch>,
+    /// What was asked for, however often.
+    pub(crate) requests: AtomicUsize,
+    /// What had to be sent again.
+    pub(crate) repeated: AtomicUsize,
+    /// What the server said it had done before.
+    pub(crate) replayed: AtomicUsize,
+}
+
+impl<'a> Load<'a> {
+    pub(crate) fn new(world: &'a World, address: SocketAddr, keys: Keys) -> Self {
+        Self {
+            world,
+            address,
+            keys,
+            calm: OnceLock::new(),
+            requests: AtomicUsize::new(0),
+            repeated: AtomicUsize::new(0),
+            replayed: AtomicUsize::new(0),
+        }
+    }
+
+    /// Nobody dies from here on, and no new runs begin.
+    pub(crate) fn calm_down(&self) {
+        self.calm.get_or_init(Watch::start);
+    }
+
+    pub(crate) fn is_calm(&self) -> bool {
+        self.calm.get().is_some()
+    }
+
+    /// How long nobody has died.
+    pub(crate) fn calm_for(&self) -> Duration {
+        self.calm.get().map_or(Duration::ZERO, |it| it.elapsed())
+    }
+
+    /// Brings a run from its beginning to its end.
+    pub(crate) fn play(&self, session: String, manner: Manner) -> Run {
+        let mut run = Run {
+            session,
+            id: String::new(),
+            answer: None,
+            asked: 0,
+            under_fire: false,
+            problems: Vec::new(),
+        };
+        if let Err(problem) = self.bring_to_its_end(&mut run, manner) {
+            run.problems.push(problem);
+        }
+        run.under_fire = !self.is_calm();
+        run
+    }
+
+    fn bring_to_its_end(&self, run: &mut Run, manner: Manner) -> Result<(), String> {
+        let begun = self.send(&begin(&run.session, manner), manner)?;
+        let status = if manner == Manner::Chat { 200 } else { 201 };
+        told(&begun, status)?;
+        run.id = begun.run.unwrap_or_default();
+        loop {
+            let look = Request::get(format!("/api/v1/runs/{}", run.id));
+            let seen = self.insist(&look)?;
+            let seen = told(&seen, 200)?;
+            let question = &seen["interrupts"][0];
+            match seen["status"].as_str() {
+                Some("finished") => return Ok(()),
+                Some("waiting") if question["kind"] == "approval" => {
+                    self.decide(run, question, manner)?;
+                }
+                Some("waiting") if question["kind"] == "error" => {
+                    self.help(run, question, &seen["cause"])?;
+                }
+                Some("running" | "waiting") => thread::sleep(PAUSE),
+                Some(_) | None => return Err(format!("it stands otherwise than it may: {seen}")),
+            }
+            if self.calm_for() > LIMIT {
+                return Err(format!(
+                    "it is not over {LIMIT:?} after the last kill: {seen}"
+                ));
+            }
+        }
+    }
+
+    /// Answers the question whether it may be done.
+    fn decide(&self, run: &mut Run, question: &Value, manner: Manner) -> Result<(), String> {
+        let id = question["id"].as_str().unwrap_or_default().to_owned();
+        if let Some((before, _)) = &run.answer {
+            return Err(format!("{id} was asked although {before} was answered"));
+        }
+        let yes = json!({"decisions": [{"type": "approve"}]});
+        let no = json!({"decisions": [{"type": "reject"}]});
+        let (kind, answer) = match manner {
+            Manner::Approve | Manner::Twins => ("approve", Some(resume(run, &id, &yes))),
+            Manner::Reject => ("reject", Some(resume(run, &id, &no))),
+            Manner::Duel => (self.fight(run, &id)?, None),
+            Manner::Chat => {
+                let body = json!({"agent_id": AGENT, "session_id": run.session, "input": {"confirm": true}});
+                let key = format!("{}-{id}", run.session);
+                let answer = Request::post("/api/v1/chat/resume", key, body);
+                ("approve", Some(answer))
+            }
+        };
+        if let Some(answer) = answer {
+            told(&self.send(&answer, manner)?, 200)?;
+        }
+        run.answer = Some((id, kind));
+        Ok(())
+    }
+
+    /// Two answers at once. Returns the one that won.
+    fn fight(&self, run: &Run, id: &str) -> Result<&'static str, String> {
+        let kinds = ["approve", "reject"];
+        let [yes, no] = kinds.map(|kind| resume(run, kind, &json!({id: {"type": kind}})));
+        let (yes, no) = self.at_once(&yes, &no)?;
+        let (winner, loser) = match (yes.status, no.status) {
+            (200, 409) => ("approve", no),
+            (409, 200) => ("reject", yes),
+            (_, _) => return Err(format!("not one of two answers won: {yes:?} {no:?}")),
+        };
+        if !matches!(loser.code(), "already_decided" | "not_pending") {
+            return Err(format!("the second of two answers is told: {loser:?}"));
+        }
+        Ok(winner)
+    }
+
+    /// Does what a person must where too many have died: has the model asked once more, or says what the ledger says.
+    fn help(&self, run: &mut Run, question: &Value, cause: &Value) -> Result<(), String> {
+        run.asked += 1;
+        let id = question["id"].as_str().unwrap_or_default();
+        let decision = if cause == "write_unknown" {
+            let request = &question["value"]["action_requests"][0];
+            let trace = Trace::read(self.world, &run.session)?;
+            let key = trace.key_of(&request["action_id"]).unwrap_or_default();
+            match self.world.ledger().done(key) {
+                0 => json!({"type": "not_committed"}),
+                _ => json!({"type": "committed", "result": {"recorded": request["args"]}}),
+            }
+        } else {
+            json!({"type": "approve"})
+        };
+        let answer = resume(run, id, &json!({"decisions": [decision]}));
+        told(&self.insist(&answer)?, 200)?;
+        Ok(())
+    }
+
+    /// Sends a request until it is answered; as twins, twice at once.
+    fn send(&self, request: &Request, manner: Manner) -> Result<Answer, String> {
+        if manner != Manner::Twins {
+            return self.insist(request);
+        }
+        let (one, other) = self.at_once(request, request)?;
+        let same = one.status == other.status && one.run == other.run;
+        if !same || !(one.replayed || other.replayed) {
+            return Err(format!("one request was done twice: {one:?} {other:?}"));
+        }
+        Ok(one)
+    }
+
+    fn at_once(&self, one: &Request, other: &Request) -> Result<(Answer, Answer), String> {
+        thread::scope(|scope| {
+            let one = scope.spawn(|| self.insist(one));
+            let other = self.insist(other);
+            Ok((one.join().unwrap()?, other?))
+        })
+    }
+
+    /// Sends a request again and again, until it is answered by a server that is not about to die.
+    fn insist(&self, request: &Request) -> Result<Answer, String> {
+        let keyless = (self.keys == Keys::LeftOut).then(|| request.clone().without_key());
+        let request = keyless.as_ref().unwrap_or(request);
+        // What the head of a stream says is acknowledged, though the rest of it is lost.
+        let mut promised: Option<Answer> = None;
+        self.requests.fetch_add(1, Ordering::Relaxed);
+        for attempt in 1.. {
+            match request.send(self.address) {
+                Ok(answer) if answer.status == 503 => {}
+                Ok(answer) if answer.whole => {
+                    let replayed = usize::from(answer.replayed);
+                    self.replayed.fetch_add(replayed, Ordering::Relaxed);
+                    return match promised {
+                        Some(before) if !answer.replayed || before.run != answer.run => {
+                            Err(format!("forgotten: {before:?}, then {answer:?}"))
+                        }
+                        Some(_) | None => Ok(answer),
+                    };
+                }
+                Ok(stream) => promised = Some(stream),
+                Err(_) => {}
+            }
+            if attempt == 1 {
+                self.repeated.fetch_add(1, Ordering::Relaxed);
+            }
+            if self.calm_for() > LIMIT {
+                break;
+            }
+            thread::sleep(PAUSE);
+        }
+        let path = &request.path;
+        Err(format!(
+            "nobody answers {path} {LIMIT:?} after the last kill"
+        ))
+    }
+}
+
+fn begin(session: &str, manner: Manner) -> Request {
+    let (path, words) = match manner {
+        Manner::Chat => ("/api/v1/chat/stream", "message"),
+        Manner::Approve | Manner::Reject | Manner::Twins | Manner::Duel => {
+            ("/api/v1/runs", "input")
+        }
+    };
+    let body = json!({"agent_id": AGENT, "session_id": session, words: "please"});
+    Request::post(path, format!("{session}-begin"), body)
+}
+
+fn resume(run: &Run, name: &str, body: &Value) -> Request {
+    let Run { id, session, .. } = run;
+    let path = format!("/api/v1/runs/{id}/resume");
+    Request::post(path, format!("{session}-{name}"), body.clone())
+}
+
+/// What an answer says, if it is the one that must come.
+fn told(answer: &Answer, status: u16) -> Result<&Value, String> {
+    if answer.status == status {
+        return Ok(&answer.body);
+    }
+    Err(format!(
+        "{} instead of {status}: {}",
+        answer.status, answer.body
+    ))
+}
