@@ -92,7 +92,8 @@ impl Served {
                 .args(words)
                 .current_dir(&folder)
                 .env("PATH", env::path_with(&programs.built())?)
-                .env("HOLDPOINT_LOG", "warn");
+                .env("HOLDPOINT_LOG", "warn")
+                .env_remove("HOLDPOINT_STORE");
             Ok(command)
         };
         let made = ["keys", "create", "--tenant", "acme", "--name", "fuzzer"];

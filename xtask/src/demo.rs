@@ -86,6 +86,8 @@ fn start(programs: &Path, folder: &Path) -> anyhow::Result<Child> {
         ])
         .current_dir(folder)
         .env("PATH", path)
+        // Somebody's own store is none to play in.
+        .env_remove("HOLDPOINT_STORE")
         .spawn()
         .context("the server cannot be started")
 }

@@ -311,13 +311,8 @@ pub(crate) struct Serve {
     /// Where to listen; 127.0.0.1:8888 if the configuration says nothing else
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) listen: Option<std::net::SocketAddr>,
-    /// Where threads are kept: `sqlite:PATH` or `memory:`
-    #[arg(
-        long,
-        value_name = "URL",
-        env = "HOLDPOINT_STORE",
-        hide_env_values = true
-    )]
+    /// Where threads are kept: `sqlite:PATH` or `memory:`; HOLDPOINT_STORE counts where there is no configuration
+    #[arg(long, value_name = "URL")]
     pub(crate) store: Option<String>,
     /// How to log
     #[arg(long, value_name = "FORMAT")]

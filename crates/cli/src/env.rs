@@ -19,6 +19,11 @@ pub(crate) fn search_path() -> Option<OsString> {
     std::env::var_os("PATH")
 }
 
+/// The store that commands use where none is named.
+pub(crate) fn store() -> Option<String> {
+    std::env::var_os("HOLDPOINT_STORE")?.into_string().ok()
+}
+
 fn name_in(passwd: &str, uid: u32) -> Option<String> {
     let uid = uid.to_string();
     passwd.lines().find_map(|line| {

@@ -40,7 +40,7 @@ pub enum Refusal {
         interrupt: InterruptId,
     },
     /// The principal may not decide.
-    #[error("{by} may not decide: an agent never decides")]
+    #[error("{by} may not decide: an agent never decides, and stops no run but its own")]
     Forbidden {
         /// Who tried.
         by: String,

@@ -168,17 +168,28 @@ impl Patience {
 
 /// Reads agents' files again when they change. A file that cannot be used leaves its agent as it was.
 pub(crate) async fn reload(world: Arc<World>, agents: Vec<PathBuf>) {
-    let mut known: BTreeMap<PathBuf, Stamp> = stamps(&agents);
+    let mut known: BTreeMap<PathBuf, Stamp> = stamps(&agents).unwrap_or_default();
     let mut seen = known.clone();
+    let mut trouble = String::new();
     loop {
         tokio::select! {
             () = world.closing.cancelled() => return,
             () = tokio::time::sleep(GLANCE) => {}
         }
         let paths = agents.clone();
-        let Ok(now) = tokio::task::spawn_blocking(move || stamps(&paths)).await else {
-            continue;
+        let now = match tokio::task::spawn_blocking(move || stamps(&paths)).await {
+            Ok(Ok(now)) => now,
+            // What cannot be looked at now is not gone.
+            Ok(Err(problem)) => {
+                if problem != trouble {
+                    tracing::error!(%problem, "agents' files; what they said before goes on");
+                    trouble = problem;
+                }
+                continue;
+            }
+            Err(_) => continue,
         };
+        trouble.clear();
         // Only what has stood still since the last glance counts: a file that is being written may be whole YAML, and yet
         // lack its gates.
         let still = now == seen;
@@ -190,12 +201,21 @@ pub(crate) async fn reload(world: Arc<World>, agents: Vec<PathBuf>) {
     }
 }
 
-fn stamps(agents: &[PathBuf]) -> BTreeMap<PathBuf, Stamp> {
-    let files = holdpoint_definition::agent_files(agents).unwrap_or_default();
-    let stamps = files.into_iter();
-    stamps
-        .filter_map(|file| Stamp::of(&file).map(|stamp| (file, stamp)))
-        .collect()
+/// What the files are now. One that is not there any more is left out; one that cannot be read is an error.
+fn stamps(agents: &[PathBuf]) -> Result<BTreeMap<PathBuf, Stamp>, String> {
+    let files =
+        holdpoint_definition::agent_files(agents).map_err(|problems| problems.to_string())?;
+    let mut stamps = BTreeMap::new();
+    for file in files {
+        match Stamp::of(&file) {
+            Ok(stamp) => {
+                stamps.insert(file, stamp);
+            }
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+            Err(error) => return Err(format!("`{}` cannot be read: {error}", file.display())),
+        }
+    }
+    Ok(stamps)
 }
 
 async fn read_again(world: &World, files: &BTreeMap<PathBuf, Stamp>) {

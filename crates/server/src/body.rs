@@ -48,6 +48,9 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Body<T> {
         let text = std::str::from_utf8(&bytes).map_err(Problem::bad_body)?;
         let text = if text.trim().is_empty() { "{}" } else { text };
         let parsed: Value = holdpoint_core::parse_strict(text).map_err(Problem::bad_body)?;
+        if !parsed.is_object() {
+            return Err(Problem::bad_body("it must be a JSON object"));
+        }
         let canonical = serde_json_canonicalizer::to_string(&parsed).map_err(Problem::bad_body)?;
         let value = serde_json::from_value(parsed).map_err(Problem::bad_body)?;
         Ok(Self { value, canonical })

@@ -108,7 +108,10 @@ async fn identify(world: &World, headers: &HeaderMap) -> Result<Caller, Problem>
     }
     let found = world.keys.principal(key.trim()).await;
     let found = found.map_err(|error| Problem::from(holdpoint_engine::Error::from(error)))?;
-    let (id, principal) = found.ok_or_else(refused)?;
+    let (id, principal) = found.ok_or_else(|| {
+        let error = "this API key is unknown here, was revoked, or has ended; `holdpoint keys list` on the server's store says which hold";
+        Problem::new("unauthorized", error)
+    })?;
     Ok(Caller {
         principal,
         key: Some(id),

@@ -37,11 +37,15 @@ pub(crate) struct Stamp {
 }
 
 impl Stamp {
-    /// What the file is now; `None` if it cannot be read.
-    pub(crate) fn of(path: &Path) -> Option<Self> {
-        let about = std::fs::metadata(path).ok()?;
-        let bytes = std::fs::read(path).ok()?;
-        Some(Self {
+    /// What the file is now.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be read.
+    pub(crate) fn of(path: &Path) -> std::io::Result<Self> {
+        let about = std::fs::metadata(path)?;
+        let bytes = std::fs::read(path)?;
+        Ok(Self {
             size: about.len(),
             modified: about.modified().ok(),
             digest: Digest::of(&bytes),

@@ -18,6 +18,7 @@ mod log;
 mod once;
 mod openapi;
 mod page;
+mod path;
 mod problem;
 mod query;
 mod router;

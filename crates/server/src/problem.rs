@@ -139,6 +139,10 @@ impl IntoResponse for Problem {
 
 impl From<Error> for Problem {
     fn from(error: Error) -> Self {
+        // One that was closed is known as such: this one is not there, or not in this thread.
+        if let Error::Refused(holdpoint_core::Refusal::NotPending { .. }) = error {
+            return Self::not_found("interrupt");
+        }
         let details = match &error {
             Error::Refused(holdpoint_core::Refusal::Misfit(misfit)) => serde_json::to_value(misfit),
             Error::Refused(holdpoint_core::Refusal::InterruptPending { pending })

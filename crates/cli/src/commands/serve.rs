@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use holdpoint_definition::{LogFormat, ServerFile};
 use holdpoint_server::{Access, Server, StartError};
 
-use crate::{args::Serve, exit::Exit, failure::Failure, leaving::Leaving, safe_text, terminal};
+use crate::{
+    args::Serve, env, exit::Exit, failure::Failure, leaving::Leaving, safe_text, terminal,
+};
 
 /// Serves until the process is asked to go.
 ///
@@ -52,8 +54,11 @@ fn configuration(args: &Serve) -> Result<ServerFile, Failure> {
     if let Some(listen) = args.listen {
         file.listen = listen;
     }
-    if let Some(store) = &args.store {
-        file.store.clone_from(store);
+    // What the configuration says is not undone by a variable that was meant for other commands.
+    let store = args.store.clone();
+    let store = store.or_else(|| env::store().filter(|_| args.config.is_none()));
+    if let Some(store) = store {
+        file.store = store;
     }
     if let Some(log) = args.log {
         file.log = log.into();

@@ -24,7 +24,7 @@ pub(super) fn start(draft: &mut Draft<'_>, start: Start) -> Result<(), Refusal> 
     if state.version > 0 && (state.tenant != start.tenant || state.kind != ThreadKind::Agent) {
         return Err(Refusal::NotFound);
     }
-    if is_superseded(state, start.supersede) {
+    if is_superseded(state, start.supersede) && has_say(draft) {
         stop(draft, Stop::Cancelled);
         conclude(draft);
     }
@@ -82,7 +82,19 @@ fn meant<'s>(draft: &'s Draft<'_>, run: Option<RunId>) -> Result<&'s Active, Ref
     if run.is_some() && run != current {
         return Err(Refusal::RunOver);
     }
-    state.active().ok_or(Refusal::RunOver)
+    let active = state.active().ok_or(Refusal::RunOver)?;
+    if !has_say(draft) {
+        let by = draft.context.by.actor.to_string();
+        return Err(Refusal::Forbidden { by });
+    }
+    Ok(active)
+}
+
+/// Whether whoever commands may stop or hold this run: a question of somebody else's run is not for an agent to close.
+fn has_say(draft: &Draft<'_>) -> bool {
+    let by = &draft.context.by.actor;
+    let run = draft.state.run.as_ref();
+    by.may_decide() || run.is_none_or(|run| run.requester.actor == *by)
 }
 
 pub(super) fn cancel(draft: &mut Draft<'_>, run: Option<RunId>) -> Result<(), Refusal> {
@@ -99,6 +111,11 @@ pub(super) fn pause(
     paused: bool,
 ) -> Result<(), Refusal> {
     let active = meant(draft, run)?;
+    // Whoever paused it had a reason, and only people weigh it.
+    if !paused && !draft.context.by.actor.may_decide() {
+        let by = draft.context.by.actor.to_string();
+        return Err(Refusal::Forbidden { by });
+    }
     if active.stop.is_some() || draft.state.kind != ThreadKind::Agent {
         return Err(Refusal::RunOver);
     }

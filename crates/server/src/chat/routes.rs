@@ -265,7 +265,7 @@ pub(crate) async fn resume(
         let placed = world.submit(served, caller.tenant(), Box::pin(work)).await;
         // Whoever was slower has nothing left to answer.
         placed.map_err(|problem| match problem.code {
-            "already_decided" | "expired" | "not_pending" | "run_over" => {
+            "already_decided" | "expired" | "not_pending" | "not_found" | "run_over" => {
                 none_pending().with(problem.details)
             }
             _ => problem,

@@ -11,8 +11,8 @@
 use std::collections::BTreeMap;
 
 use holdpoint_core::{
-    Action, ActionId, AfterLookup, AfterModel, Entry, Event as Happened, Finish, FramePath, Lookup,
-    RunOutcome, State, Timestamp, content_of,
+    Action, ActionId, AfterLookup, AfterModel, AfterUnknown, Entry, Event as Happened, Finish,
+    FramePath, Lookup, RunOutcome, State, Timestamp, content_of,
 };
 use serde_json::Value;
 
@@ -272,6 +272,12 @@ impl Teller {
                 lookup: Lookup::Committed { receipt },
                 then: AfterLookup::Settled,
             } => self.call_ends(actions, *action, Ok(&content_of(receipt))),
+            Happened::ActionUnknown {
+                action,
+                reason,
+                then: AfterUnknown::GiveUp,
+                ..
+            } => self.call_ends(actions, *action, Err(reason)),
             Happened::ActionUnknown { .. } => {
                 self.progress("the outcome of a call is being found out")
             }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::{
     Json,
-    extract::{OriginalUri, Path, State},
+    extract::{OriginalUri, State},
     http::{HeaderMap, HeaderValue, StatusCode, header},
     response::{IntoResponse as _, Response},
 };
@@ -19,6 +19,7 @@ use crate::{
     caller::Caller,
     chat::routes::session_id,
     once,
+    path::Path,
     problem::Problem,
     world::{Placed, World},
 };

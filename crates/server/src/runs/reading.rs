@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::{
     Json,
-    extract::{Path, State},
+    extract::State,
     http::{HeaderMap, StatusCode},
     response::{IntoResponse as _, Response},
 };
@@ -21,6 +21,7 @@ use super::{
 use crate::{
     caller::Caller,
     clock::rfc3339,
+    path::Path,
     problem::Problem,
     query::Query,
     world::{Served, World},

@@ -7,7 +7,7 @@ use axum::{
     response::{IntoResponse as _, Response},
 };
 use futures::stream;
-use holdpoint_core::RunId;
+use holdpoint_core::{Event, RunId};
 use holdpoint_store::ThreadKey;
 use tokio::time::{Interval, MissedTickBehavior, interval};
 
@@ -123,6 +123,18 @@ impl Watching {
                 if let Err(error) = run::record(&mut self.out, view.seq, &view.name, &view) {
                     tracing::error!(%error, "an event could not be shown");
                     return self.close();
+                }
+                // A client may have text of an earlier try, from here or from another server: it is void.
+                if let Event::ModelStarted { frame, attempt, .. } = &entry.event
+                    && *attempt > 1
+                {
+                    let spoken = Spoken {
+                        run_id: self.run,
+                        frame,
+                        attempt: *attempt,
+                        text: "",
+                    };
+                    run::message_reset(&mut self.out, &spoken);
                 }
                 self.over = ends(&entry.event);
             }

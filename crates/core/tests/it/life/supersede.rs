@@ -104,3 +104,30 @@ fn a_command_for_a_run_that_is_over_does_not_reach_the_next_one() {
         assert!(thread.tell(user("ann"), command(new)).is_ok());
     }
 }
+
+#[test]
+fn an_agent_stops_its_own_runs_only_and_lets_none_go_on() {
+    let bot = holdpoint_core::Principal::new(
+        holdpoint_core::PrincipalKind::Agent,
+        crate::thread::TENANT,
+        "bot",
+    );
+    let mut anns = asked();
+    for command in [
+        Command::Cancel { run: None },
+        Command::Pause { run: None },
+        Command::Continue { run: None },
+    ] {
+        let refused = anns.tell(bot.clone(), command);
+        assert_eq!(refused.unwrap_err().code(), "forbidden");
+    }
+    let refused = anns.tell(bot.clone(), anew(Supersede::Waiting));
+    assert_eq!(refused.unwrap_err().code(), "interrupt_pending");
+    let mut own = Thread::new();
+    own.tell(bot.clone(), Thread::start_command(Limits::default()))
+        .unwrap();
+    own.tell(bot.clone(), Command::Pause { run: None }).unwrap();
+    let refused = own.tell(bot.clone(), Command::Continue { run: None });
+    assert_eq!(refused.unwrap_err().code(), "forbidden");
+    assert!(own.tell(bot, Command::Cancel { run: None }).is_ok());
+}

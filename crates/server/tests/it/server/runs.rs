@@ -324,3 +324,58 @@ async fn a_changed_agent_is_read_again_and_a_broken_one_stays_as_it_was() {
     assert_eq!(digest(&changed).1, Value::Null);
     world.waiting("s").await;
 }
+
+#[tokio::test]
+async fn a_broken_file_in_a_folder_takes_no_other_agent_away() {
+    let world = World::new(Access::Dev, |file| {
+        let agents = file.agents[0].parent().unwrap().join("agents");
+        std::fs::create_dir(&agents).unwrap();
+        for name in ["clerk.yaml", "clerk-scenario.yaml"] {
+            std::fs::copy(agents.with_file_name(name), agents.join(name)).unwrap();
+        }
+        file.agents = vec![agents];
+    })
+    .await;
+    let agents = world.folder.path().join("agents");
+    for broken in ["x: [\n", ""] {
+        std::fs::write(agents.join("new.yaml"), broken).unwrap();
+        tokio::time::sleep(Duration::from_millis(2_500)).await;
+        let (_, shown) = world.get("/api/v1/agents").await;
+        assert_eq!(
+            shown["items"][0]["agent_id"], "clerk",
+            "{broken:?}: {shown}"
+        );
+    }
+    world.waiting("s").await;
+}
+
+#[tokio::test]
+async fn a_body_is_an_object_and_an_id_that_is_none_is_absent() {
+    let world = World::dev().await;
+    let run = world.waiting("s").await;
+    for (path, body) in [
+        ("/api/v1/runs".to_owned(), json!(["clerk", "x", "go"])),
+        (
+            "/api/v1/chat/stream".to_owned(),
+            json!(["clerk", "x", "go", false]),
+        ),
+        (
+            format!("/api/v1/runs/{run}/resume"),
+            json!([{"type": "approve"}]),
+        ),
+    ] {
+        let (code, problem) = world.post(&path, &body).await;
+        assert_eq!(
+            (code, &problem["code"]),
+            (400, &json!("bad_request")),
+            "{path}"
+        );
+    }
+    let (code, problem) = world.get("/api/v1/runs/%ff").await;
+    assert_eq!((code, &problem["code"]), (404, &json!("not_found")));
+    let absent = json!({"int_00000000000000000000000000000001": {"type": "approve"}});
+    let (code, problem) = world
+        .post(&format!("/api/v1/runs/{run}/resume"), &absent)
+        .await;
+    assert_eq!((code, &problem["code"]), (404, &json!("not_found")));
+}
