@@ -96,9 +96,13 @@ impl Args {
     }
 }
 
-#[tokio::main]
-async fn main() -> ExitCode {
-    match run(&Args::parse()).await {
+fn main() -> ExitCode {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(holdpoint_store::workers())
+        .enable_all()
+        .build();
+    let done = runtime.map_err(anyhow::Error::from);
+    match done.and_then(|runtime| runtime.block_on(run(&Args::parse()))) {
         Ok(code) => code,
         Err(error) => {
             eprintln!("{error:#}");

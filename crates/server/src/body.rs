@@ -1,5 +1,7 @@
 //! Reading a request's body, strictly: what could be read in two ways is refused.
 
+use std::time::Duration;
+
 use axum::{
     body::Bytes,
     extract::{FromRequest, Request},
@@ -9,6 +11,9 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::problem::Problem;
+
+/// How long sending a body may take: enough for the largest over a slow line, and not for a place held for ever.
+const SENDING: Duration = Duration::from_secs(60);
 
 /// A body of JSON, read strictly: no key twice, no number that would be rounded, no nesting without end.
 #[derive(Debug)]
@@ -36,8 +41,10 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Body<T> {
                 "send the body as JSON, with `Content-Type: application/json`",
             ));
         }
-        let bytes = Bytes::from_request(request, state)
+        let reading = tokio::time::timeout(SENDING, Bytes::from_request(request, state));
+        let bytes = reading
             .await
+            .map_err(|_| Problem::new("slow_body", "the body did not arrive in time"))?
             .map_err(|rejection| {
                 if rejection.status() == axum::http::StatusCode::PAYLOAD_TOO_LARGE {
                     Problem::new("too_large", "the body is larger than this server takes")

@@ -10,6 +10,8 @@ mod caller;
 mod catalog;
 mod chat;
 mod clock;
+mod connections;
+mod descriptors;
 mod follow;
 pub mod frames;
 mod hub;

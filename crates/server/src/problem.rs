@@ -60,6 +60,7 @@ pub const CODES: &[(&str, u16)] = &[
     ("run_active", 409),
     ("run_over", 409),
     ("shutting_down", 503),
+    ("slow_body", 408),
     ("stale", 409),
     ("stale_question", 409),
     ("store_unavailable", 503),

@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use axum::{Router, serve::ListenerExt as _};
+use axum::Router;
 use holdpoint_core::{Index, Principal};
 use holdpoint_definition::{Loaded, Problems, ServerFile, ServerLimits};
 use holdpoint_engine::{Engine, Error, Forgetful, Kit, Options};
@@ -19,6 +19,8 @@ use crate::{
     background,
     caller::Access,
     catalog::{self, Catalog, Offered},
+    connections::{self, Manners},
+    descriptors,
     hub::Hub,
     keys::{KeyError, Keys},
     router,
@@ -29,6 +31,12 @@ use crate::{
 const GRACE: Duration = Duration::from_secs(10);
 /// How long connections are given to end after that.
 const FAREWELL: Duration = Duration::from_secs(2);
+/// How long a connection may take to say what it wants, and how long it may want nothing.
+const ASKING: Duration = Duration::from_secs(30);
+/// How many connections there may be that are no streams.
+const BESIDE_STREAMS: u64 = 1_000;
+/// How many descriptors are left for stores, files and tools.
+const OWN_DESCRIPTORS: u64 = 200;
 
 /// Why a server does not start.
 #[derive(Debug, thiserror::Error)]
@@ -170,11 +178,7 @@ impl Server {
     }
 
     /// Serves until `stop` is there; then ends streams, lets what is in the air come down, and goes.
-    ///
-    /// # Errors
-    ///
-    /// The address fails.
-    pub async fn run(self, stop: impl Future<Output = ()>) -> std::io::Result<()> {
+    pub async fn run(self, stop: impl Future<Output = ()>) {
         let Self {
             world,
             router,
@@ -189,14 +193,12 @@ impl Server {
         }
         let reloading = background::reload(Arc::clone(&world), agents);
         world.tasks.spawn(reloading);
+        let manners = Manners {
+            most: most_connections(&world.limits),
+            asking: ASKING,
+        };
         let closing = world.closing.clone();
-        let listener = listener.tap_io(|stream| {
-            // Without it, small frames wait for each other.
-            let _ = stream.set_nodelay(true);
-        });
-        let serving = axum::serve(listener, router)
-            .with_graceful_shutdown(async move { closing.cancelled().await });
-        let serving = tokio::spawn(async move { serving.await });
+        let serving = tokio::spawn(connections::serve(listener, router, manners, closing));
         stop.await;
         tracing::info!("closing");
         world.closing.cancel();
@@ -206,12 +208,15 @@ impl Server {
         world.tasks.close();
         // Whoever is not done by now is found again when the store is served next.
         let _ = tokio::time::timeout(FAREWELL, world.tasks.wait()).await;
-        match tokio::time::timeout(FAREWELL, serving).await {
-            Ok(Ok(served)) => served,
-            Ok(Err(error)) => Err(std::io::Error::other(error)),
-            Err(_) => Ok(()),
-        }
+        let _ = tokio::time::timeout(FAREWELL, serving).await;
     }
+}
+
+/// How many connections there may be: one for each stream and some for everything else, as far as there are descriptors.
+fn most_connections(limits: &ServerLimits) -> usize {
+    let wanted = u64::from(limits.streams) + BESIDE_STREAMS;
+    let there = descriptors::raise().saturating_sub(OWN_DESCRIPTORS);
+    usize::try_from(wanted.min(there.max(1))).unwrap_or(usize::MAX)
 }
 
 const MEMORY: &str = "memory:";

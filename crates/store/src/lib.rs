@@ -26,6 +26,7 @@ mod open;
 mod options;
 mod sqlite;
 mod store;
+mod workers;
 
 pub use backup::BackupError;
 pub use cell::{Cell, CellChange, CellThen, Space};
@@ -35,3 +36,4 @@ pub use open::{OpenError, open};
 pub use options::Options;
 pub use sqlite::SqliteStore;
 pub use store::*;
+pub use workers::workers;

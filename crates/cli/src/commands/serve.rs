@@ -37,8 +37,7 @@ pub(crate) async fn serve(args: &Serve) -> Result<Exit, Failure> {
         let signal = leaving.asked().await;
         terminal::note(&format!("{signal}: letting what is in the air come down"));
     };
-    let served = Box::pin(server.run(stop)).await;
-    served.map_err(|error| Failure::unusable("address_unusable", error.to_string()))?;
+    Box::pin(server.run(stop)).await;
     Ok(Exit::Done)
 }
 

@@ -134,7 +134,7 @@ impl World {
             let stopped = async {
                 let _ = stopped.await;
             };
-            server.run(stopped).await.unwrap();
+            server.run(stopped).await;
         });
         Self {
             address,
