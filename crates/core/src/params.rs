@@ -39,6 +39,17 @@ pub struct Params(String);
 #[error("{0}")]
 pub struct BadParams(String);
 
+/// How the complaint about nesting begins.
+const TOO_DEEP: &str = "nested deeper than";
+
+impl BadParams {
+    /// Whether it nests deeper than [`MAX_DEPTH`], and would be right if it were flatter.
+    #[must_use]
+    pub fn is_too_deep(&self) -> bool {
+        self.0.starts_with(TOO_DEEP)
+    }
+}
+
 impl Params {
     /// Reads parameters, refusing everything that has no single canonical spelling.
     ///
@@ -182,7 +193,7 @@ impl Strict {
     fn deeper<E: de::Error>(self) -> Result<Self, E> {
         if self.depth == MAX_DEPTH {
             return Err(E::custom(format!(
-                "nested deeper than {MAX_DEPTH} levels; send a flatter structure, or the inner part as a string"
+                "{TOO_DEEP} {MAX_DEPTH} levels; send a flatter structure, or the inner part as a string"
             )));
         }
         Ok(Self {

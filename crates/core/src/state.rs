@@ -294,6 +294,17 @@ pub enum Status {
 }
 
 impl Status {
+    /// All names on the wire.
+    pub const NAMES: [&str; 7] = [
+        "running",
+        "waiting",
+        "sleeping",
+        "paused",
+        "finished",
+        "failed",
+        "cancelled",
+    ];
+
     /// The name on the wire.
     #[must_use]
     pub const fn as_str(&self) -> &'static str {

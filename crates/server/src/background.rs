@@ -110,6 +110,7 @@ async fn take_up(
                 if is_due {
                     engine.tick(&key).await?.drive().await
                 } else {
+                    tracing::info!(thread = %key.thread, "a run that nobody drives is taken up");
                     engine.take_up(&key).await
                 }
             };

@@ -54,7 +54,13 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Body<T> {
             })?;
         let text = std::str::from_utf8(&bytes).map_err(Problem::bad_body)?;
         let text = if text.trim().is_empty() { "{}" } else { text };
-        let parsed: Value = holdpoint_core::parse_strict(text).map_err(Problem::bad_body)?;
+        let parsed: Value = holdpoint_core::parse_strict(text).map_err(|bad| {
+            if bad.is_too_deep() {
+                Problem::new("too_deep", format!("invalid request body: {bad}"))
+            } else {
+                Problem::bad_body(bad)
+            }
+        })?;
         if !parsed.is_object() {
             return Err(Problem::bad_body("it must be a JSON object"));
         }

@@ -13,7 +13,7 @@ pub(crate) const HEADER: &str = "idempotency-key";
 const KEPT: Span = Span::from_secs(24 * 60 * 60);
 
 /// The longest key.
-const MAX_KEY: usize = 255;
+pub(crate) const MAX_KEY: usize = 255;
 
 /// A request by this principal; with a mark, where the client named one.
 ///

@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use utoipa::{
     IntoResponses, OpenApi, ToSchema,
     openapi::{
-        RefOr, Response, ResponseBuilder,
+        RefOr, Required, Response, ResponseBuilder,
         content::ContentBuilder,
-        schema::Ref,
+        path::{Parameter, ParameterBuilder, ParameterIn},
+        schema::{ObjectBuilder, Ref, SchemaType, Type},
         security::{HttpAuthScheme, HttpBuilder, SecurityScheme},
     },
 };
@@ -94,5 +95,31 @@ impl utoipa::Modify for Keys {
 /// The document that `/openapi.json` serves.
 #[must_use]
 pub fn document() -> utoipa::openapi::OpenApi {
-    crate::router::api().into_openapi()
+    let mut api = crate::router::api().into_openapi();
+    for item in api.paths.paths.values_mut() {
+        if let Some(operation) = &mut item.post {
+            let parameters = operation.parameters.get_or_insert_default();
+            parameters.push(idempotency_key().into());
+        }
+    }
+    api
+}
+
+/// The header that every request may have which begins or decides something.
+fn idempotency_key() -> Parameter {
+    let text = ObjectBuilder::new()
+        .schema_type(SchemaType::Type(Type::String))
+        .min_length(Some(1))
+        .max_length(Some(crate::once::MAX_KEY))
+        .pattern(Some("^[!-~]+$"));
+    ParameterBuilder::new()
+        .name("Idempotency-Key")
+        .parameter_in(ParameterIn::Header)
+        .required(Required::False)
+        .description(Some(
+            "A name of the caller's own for this request. The same request under the same name is done once, however \
+             often it is sent within 24 hours.",
+        ))
+        .schema(Some(text))
+        .build()
 }

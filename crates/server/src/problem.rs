@@ -65,6 +65,7 @@ pub const CODES: &[(&str, u16)] = &[
     ("stale_question", 409),
     ("store_unavailable", 503),
     ("thread_exists", 409),
+    ("too_deep", 422),
     ("too_large", 413),
     ("too_many_pending", 429),
     ("too_many_streams", 429),

@@ -14,7 +14,14 @@ use tower_http::{catch_panic::CatchPanicLayer, cors::CorsLayer};
 use utoipa::OpenApi as _;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
-use crate::{agents, caller, chat, log, openapi::Api, page, problem::Problem, runs, world::World};
+use crate::{
+    agents, caller, chat, log,
+    openapi::{Api, document},
+    page,
+    problem::Problem,
+    runs,
+    world::World,
+};
 
 /// The routes that are part of the API.
 pub(crate) fn api() -> OpenApiRouter<Arc<World>> {
@@ -44,8 +51,8 @@ pub(crate) fn api() -> OpenApiRouter<Arc<World>> {
 
 /// All routes.
 pub(crate) fn router(world: Arc<World>, origins: &[String]) -> Router {
-    let (routes, document) = api().split_for_parts();
-    let document: Arc<str> = document.to_json().unwrap_or_default().into();
+    let routes: Router<Arc<World>> = api().into();
+    let document: Arc<str> = document().to_json().unwrap_or_default().into();
     let body = usize::try_from(world.limits.body).unwrap_or(usize::MAX);
     let mut router = routes
         .route(

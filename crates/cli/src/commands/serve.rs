@@ -17,25 +17,38 @@ use crate::{
 pub(crate) async fn serve(args: &Serve) -> Result<Exit, Failure> {
     let leaving = Leaving::listen();
     let file = configuration(args)?;
-    log(file.log);
+    let format = file.log;
+    let has_origins = !file.origins.is_empty();
+    log(format);
+    let say = |text: &str| match format {
+        LogFormat::Text => terminal::note(text),
+        LogFormat::Json => tracing::info!("{}", text.trim_start()),
+    };
     let access = if args.dev { Access::Dev } else { Access::Keys };
     let server = Box::pin(Server::start(file, access)).await?;
     let address = server.address();
-    terminal::note(&format!("Holdpoint listens on http://{address}"));
+    say(&format!("Holdpoint listens on http://{address}"));
     for notice in server.notices() {
-        terminal::note(&format!("  {}", safe_text::line(&notice)));
+        say(&format!("  {}", safe_text::line(&notice)));
     }
     match access {
-        Access::Dev => terminal::note(
-            "  --dev: no key is needed, and everybody who reaches this address is the user `dev`",
-        ),
-        Access::Keys => terminal::note(
+        Access::Dev => {
+            say(
+                "  --dev: no key is needed, and everybody who reaches this address is the user `dev`",
+            );
+            if has_origins {
+                say(
+                    "  --dev with `cors.origins`: pages of those origins act as `dev` in the browsers of this machine",
+                );
+            }
+        }
+        Access::Keys => say(
             "  every request needs a key: `Authorization: Bearer …`; make one with `holdpoint keys create`",
         ),
     }
     let stop = async {
         let signal = leaving.asked().await;
-        terminal::note(&format!("{signal}: letting what is in the air come down"));
+        say(&format!("{signal}: letting what is in the air come down"));
     };
     Box::pin(server.run(stop)).await;
     Ok(Exit::Done)

@@ -115,7 +115,7 @@ pub(crate) struct Aborted {
 ///
 /// The answer is a stream of Server-Sent Events, and ends when the agent has answered, or asks something.
 #[utoipa::path(
-    post, path = "/api/v1/chat/stream", tag = "chat", params(Wanted),
+    post, path = "/api/v1/chat/stream", tag = "chat", params(Wanted, ("X-A2UI" = Option<String>, Header, description = "`true` for events with names (A2UI)")),
     request_body = Message,
     responses(
         (status = 200, description = "The answer, as it comes", content_type = "text/event-stream", body = crate::openapi::StreamEvent),
@@ -202,7 +202,7 @@ pub(crate) async fn interrupt_state(
 ///
 /// The answer's answer is a stream like that of `/chat/stream`.
 #[utoipa::path(
-    post, path = "/api/v1/chat/resume", tag = "chat", params(Wanted),
+    post, path = "/api/v1/chat/resume", tag = "chat", params(Wanted, ("X-A2UI" = Option<String>, Header, description = "`true` for events with names (A2UI)")),
     request_body = Resume,
     responses(
         (status = 200, description = "What the agent says to it, as it comes", content_type = "text/event-stream", body = crate::openapi::StreamEvent),

@@ -8,7 +8,7 @@ use axum::{
     http::{HeaderMap, StatusCode},
     response::{IntoResponse as _, Response},
 };
-use holdpoint_core::{Event, RunId, State as Thread, fold, steps};
+use holdpoint_core::{Event, RunId, State as Thread, Status, fold, steps};
 use holdpoint_engine::{Checkpoint, RunSummary, RunView};
 use holdpoint_store::ThreadKey;
 use serde::Deserialize;
@@ -81,6 +81,7 @@ pub(crate) async fn list(
     Query(filter): Query<Filter>,
 ) -> Result<Json<Page<Line>>, Problem> {
     let limit = limit(filter.limit.as_deref())?;
+    known_status(filter.status.as_deref())?;
     let after: Option<RunId> = filter.cursor.as_deref().map(cursor).transpose()?;
     let is = |wanted: &Option<String>, given: &str| wanted.as_deref().is_none_or(|it| it == given);
     let wanted = |run: &RunSummary| {
@@ -111,6 +112,17 @@ pub(crate) async fn list(
         items: found.into_iter().map(Line::from).collect(),
         next_cursor: next.map(|run| run.to_string()),
     }))
+}
+
+/// A word that no run ever stands by would find nothing, and look like an answer.
+fn known_status(wanted: Option<&str>) -> Result<(), Problem> {
+    match wanted {
+        Some(wanted) if !Status::NAMES.contains(&wanted) => Err(Problem::new(
+            "bad_request",
+            format!("`status` must be one of {}", Status::NAMES.join(", ")),
+        )),
+        Some(_) | None => Ok(()),
+    }
 }
 
 /// Shows a run, and what it asks.

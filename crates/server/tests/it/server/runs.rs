@@ -260,7 +260,8 @@ async fn limits_answer_with_their_statuses_and_lose_nothing() {
     for _ in 0..100 {
         deep = json!([deep]);
     }
-    assert_eq!(world.post("/api/v1/runs", &deep).await.0, 400);
+    let (code, problem) = world.post("/api/v1/runs", &deep).await;
+    assert_eq!((code, &problem["code"]), (422, &json!("too_deep")));
     let stream = format!("/api/v1/runs/{first}/stream");
     let open = world.request(Method::GET, &stream).send().await.unwrap();
     let (code, problem) = world.get(&stream).await;
@@ -272,6 +273,48 @@ async fn limits_answer_with_their_statuses_and_lose_nothing() {
     world.until(&first, "finished").await;
     let (code, begun) = world.post("/api/v1/runs", &body).await;
     assert_eq!(code, 201, "{begun}");
+}
+
+#[tokio::test]
+async fn two_servers_on_one_store_are_one() {
+    let here = World::dev().await;
+    let there = here.beside().await;
+    let run = here.waiting("s").await;
+    let stream = here.request(Method::GET, &format!("/api/v1/runs/{run}/stream"));
+    let reading = tokio::spawn(stream.send().await.unwrap().text());
+    there.until(&run, "waiting").await;
+    let path = format!("/api/v1/runs/{run}/resume");
+    let answer = json!({"decisions": [{"type": "approve"}]});
+    let answers = (0..20).map(|at| {
+        let world = if at % 2 == 0 { &here } else { &there };
+        world.post(&path, &answer)
+    });
+    let answers = futures::future::join_all(answers).await;
+    let taken = answers.iter().filter(|(code, _)| *code == 200).count();
+    let late = answers.iter().filter(|(code, _)| *code == 409).count();
+    assert_eq!((taken, late), (1, 19), "{answers:?}");
+    here.until(&run, "finished").await;
+    there.until(&run, "finished").await;
+    // Whoever followed it at the server that was not asked saw all of it.
+    let told = reading.await.unwrap().unwrap();
+    assert_eq!(told.matches("event: run_ended").count(), 1, "{told}");
+    assert_eq!(told.matches("event: action_started").count(), 1, "{told}");
+}
+
+#[tokio::test]
+async fn only_words_that_mean_something_are_taken() {
+    let world = World::dev().await;
+    let (code, problem) = world.get("/api/v1/runs?status=pending").await;
+    assert_eq!((code, &problem["code"]), (400, &json!("bad_request")));
+    assert!(
+        problem["error"].as_str().unwrap().contains("waiting"),
+        "{problem}"
+    );
+    let run = world.waiting("s").await;
+    let (_, runs) = world.get("/api/v1/runs?status=waiting").await;
+    assert_eq!(runs["items"][0]["run_id"], json!(run));
+    let began = runs["items"][0]["started_at"].as_str().unwrap();
+    assert_eq!(began.len(), "2026-01-01T00:00:00.000000Z".len(), "{began}");
 }
 
 #[tokio::test]

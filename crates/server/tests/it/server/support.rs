@@ -157,6 +157,27 @@ impl World {
         Self::in_folder(folder, access, |_| {}).await
     }
 
+    /// Another server on the same stores, while this one goes on.
+    pub(crate) async fn beside(&self) -> Self {
+        let path = self.folder.path();
+        let store = |name: &str| format!("sqlite:{}", path.join(name).display());
+        let scenario = path.join("approval-scenario.yaml");
+        Self::new(Access::Dev, |file| {
+            file.store = store("main.db");
+            file.agents = ["approval.yaml", "clerk.yaml", "plain.yaml"]
+                .map(|name| path.join(name))
+                .to_vec();
+            file.names = Names {
+                models: BTreeMap::from([(
+                    "gpt-4o".to_owned(),
+                    format!("scripted:{}", scenario.display()),
+                )]),
+                stores: BTreeMap::from([("redis".to_owned(), store("chats.db"))]),
+            };
+        })
+        .await
+    }
+
     /// What the stores hold, as one text: rows, not bytes, since a log may be moved to its place at any time.
     pub(crate) fn contents(&self) -> String {
         let mut all = String::new();
