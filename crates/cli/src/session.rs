@@ -8,7 +8,7 @@ use std::{
 };
 
 use holdpoint_core::{Principal, State, Status};
-use holdpoint_engine::{Engine, Error, Kit, Options, RunView};
+use holdpoint_engine::{Drives, Engine, Error, Kit, Options, RunView, Submitted};
 use holdpoint_store::ThreadKey;
 use holdpoint_tools::{Registry, Watchdog};
 
@@ -87,11 +87,15 @@ impl Session {
             watchdog: Watchdog::default(),
             models: BTreeMap::new(),
         };
+        let options = Options {
+            drives: Drives::ServersFirst,
+            ..Options::default()
+        };
         let output = Output::of(common.json);
         let screen = Arc::new(Screen::new(output));
         let watcher: Arc<dyn holdpoint_engine::Watcher> = screen.clone();
         Ok(Self {
-            engine: Engine::new(store, kit, Options::default(), Some(watcher)),
+            engine: Engine::new(store, kit, options, Some(watcher)),
             by: Principal::local(&env::os_user()),
             screen,
             output,
@@ -130,6 +134,22 @@ impl Session {
         let transcript = self.engine.transcript(key, &state).await?;
         let view = RunView::new(&state, &transcript);
         Ok((state, view))
+    }
+
+    /// Waits until what a command led to is over, by whoever drives it, while showing what happens.
+    ///
+    /// # Errors
+    ///
+    /// The store fails, or driving does.
+    pub(crate) async fn see_through(
+        &self,
+        key: &ThreadKey,
+        submitted: Submitted,
+    ) -> Result<Watched, Failure> {
+        if submitted.is_driven_elsewhere() && self.output == Output::Plain {
+            terminal::note("a server or another process drives it; following");
+        }
+        self.watch(key, submitted.finish()).await
     }
 
     /// Waits for `work` on a thread while showing what happens there. A signal leaves: what is committed stays.

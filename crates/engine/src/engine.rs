@@ -17,7 +17,7 @@ use holdpoint_store::{Epoch, SharedStore, ThreadKey};
 use tokio::sync::Notify;
 
 use crate::{
-    Agent, Error, Kit, Request, Submitted,
+    Agent, Drives, Error, Kit, Request, Submitted,
     agent::Agents,
     grants::WideGrants,
     recent::{Parked, Recent},
@@ -37,6 +37,8 @@ pub struct Options {
     /// How many calls of one run may wait for people at once. What a model asks for beyond that is not done, and it is told
     /// so.
     pub pending_per_run: usize,
+    /// Who drives what is decided.
+    pub drives: Drives,
 }
 
 /// What an agent that asks people may do on a store that forgets.
@@ -56,6 +58,7 @@ impl Default for Options {
             model_timeout: Span::from_secs(120),
             forgetful: Forgetful::Refuse,
             pending_per_run: 64,
+            drives: Drives::Itself,
         }
     }
 }

@@ -34,9 +34,10 @@ impl Engine {
             if next(&thread.state).is_empty() {
                 return Ok(());
             }
-            match self.take_over(thread).await? {
-                Some(Exit::Stopped) => return Ok(()),
-                Some(Exit::NotOurs) | None => {}
+            if !self.leaves_driving().await?
+                && let Some(Exit::Stopped) = self.take_over(thread).await?
+            {
+                return Ok(());
             }
             // Someone else drives: look again when something changes, and now and then in case they die.
             tokio::select! {

@@ -52,6 +52,12 @@ impl Submitted {
         &self.standing.before
     }
 
+    /// Whether another process drives the run, or is about to.
+    #[must_use]
+    pub const fn is_driven_elsewhere(&self) -> bool {
+        matches!(self.next, Next::Follow)
+    }
+
     /// Drives the run if this process has its lease. Where another one has it, nothing is left to do.
     ///
     /// # Errors
@@ -98,7 +104,7 @@ impl Engine {
     ) -> Result<Submitted, Error> {
         self.verify(&mut thread).await?;
         let key = thread.key.clone();
-        if self.may_take(head) {
+        if self.may_take(head) && !self.leaves_driving().await? {
             let begun = Driver::taking(self.clone(), thread, order.clone())?
                 .begin()
                 .await;

@@ -23,6 +23,8 @@ const AT_ONCE: usize = 64;
 /// How often what has ended is swept away.
 const SWEEP: Duration = Duration::from_secs(60);
 const SWEPT_AT_ONCE: usize = 1_000;
+/// How often a server says that it lives: several times before that would be forgotten.
+const ANNOUNCE: Duration = Duration::from_secs(3);
 /// How often agents' files are looked at.
 const GLANCE: Duration = Duration::from_secs(1);
 /// The longest time that a thread that cannot be driven is left alone.
@@ -34,9 +36,14 @@ pub(crate) async fn keep(world: Arc<World>, served: Served) {
     let mut patience = Patience::default();
     let mut versions: HashMap<ThreadKey, u64> = HashMap::new();
     let mut swept = Instant::now();
+    let mut announced: Option<Instant> = None;
     let room = Arc::new(Semaphore::new(AT_ONCE));
     loop {
         // At once after the start: a server that dies again soon must have got on with what the one before it left.
+        if announced.is_none_or(|at| at.elapsed() >= ANNOUNCE) {
+            announced = Some(Instant::now());
+            served.announce().await;
+        }
         notice(&served, &mut versions).await;
         served.hub.forget(|key| served.engine.drives(key));
         take_up(&world, &served, &room, &mut patience).await;

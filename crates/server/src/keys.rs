@@ -3,12 +3,12 @@
 //! A key is opaque and shown once. The store keeps a digest of its secret, and who it stands for.
 
 use holdpoint_core::{Digest, Principal, PrincipalKind, Timestamp, hex, is_name};
-use holdpoint_store::{AppendError, CellChange, CellThen, SharedStore, Space, Unavailable};
+use holdpoint_store::{
+    AppendError, CellChange, CellThen, SYSTEM_TENANT, SharedStore, Space, Unavailable,
+};
 use serde::{Deserialize, Serialize};
 use subtle::ConstantTimeEq as _;
 
-/// Where keys are kept: in a tenant that nobody belongs to.
-const TENANT: &str = "_system";
 const PREFIX: &str = "hp";
 const ID_LEN: usize = 12;
 const SECRET_LEN: usize = 64;
@@ -118,7 +118,10 @@ impl Keys {
         let mut keys: Vec<(String, KeyRecord)> = Vec::new();
         loop {
             let after = keys.last().map(|(id, _)| id.as_str());
-            let page = self.store.cells(TENANT, Space::Key, after, 500).await?;
+            let page = self
+                .store
+                .cells(SYSTEM_TENANT, Space::Key, after, 500)
+                .await?;
             let more = page.len() == 500;
             let read =
                 |(id, value): (String, Vec<u8>)| Some((id, serde_json::from_slice(&value).ok()?));
@@ -195,7 +198,7 @@ impl Keys {
     }
 
     async fn get(&self, id: &str) -> Result<Option<(u64, KeyRecord)>, Unavailable> {
-        let cell = self.store.cell(TENANT, Space::Key, id).await?;
+        let cell = self.store.cell(SYSTEM_TENANT, Space::Key, id).await?;
         let Some(cell) = cell else { return Ok(None) };
         let record = serde_json::from_slice(&cell.value);
         let record = record
@@ -212,7 +215,7 @@ impl Keys {
             expect,
             then: CellThen::Set { value, until: None },
         };
-        self.store.set_cell(TENANT, change).await.map(|_| ())
+        self.store.set_cell(SYSTEM_TENANT, change).await.map(|_| ())
     }
 }
 

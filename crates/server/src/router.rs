@@ -122,7 +122,7 @@ async fn healthz() -> &'static str {
     "ok\n"
 }
 
-/// Whether the server can serve: its stores answer, and it is not about to go.
+/// Whether the server can serve: its stores can be read and could be written a moment ago, and it is not about to go.
 #[utoipa::path(
     get, path = "/readyz", tag = "server", security(()),
     responses(
@@ -135,6 +135,9 @@ async fn readyz(State(world): State<Arc<World>>) -> Result<Response, Problem> {
         let store = served.engine.store();
         let answered = store.tenants(holdpoint_core::Index::Runnable).await;
         answered.map_err(holdpoint_engine::Error::from)?;
+        if let Some(trouble) = served.trouble() {
+            return Err(trouble);
+        }
     }
     Ok((StatusCode::OK, "ready\n").into_response())
 }

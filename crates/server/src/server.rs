@@ -203,6 +203,10 @@ impl Server {
         tracing::info!("closing");
         world.closing.cancel();
         for served in world.engines.values() {
+            // From now on, whoever decides something drives it.
+            if let Err(error) = served.engine.withdraw_presence().await {
+                tracing::warn!(%error, "the store does not learn that this server goes");
+            }
             served.engine.drain(GRACE).await;
         }
         world.tasks.close();
@@ -252,7 +256,7 @@ async fn open(url: &str, limits: &ServerLimits) -> Result<Served, StartError> {
     let hub = Arc::new(Hub::default());
     let watcher: Arc<dyn holdpoint_engine::Watcher> = hub.clone();
     let engine = Engine::new(store, Kit::new(), options, Some(watcher));
-    Ok(Served { engine, hub })
+    Ok(Served::new(engine, hub))
 }
 
 fn load_all(file: &ServerFile) -> Result<Vec<(PathBuf, Loaded)>, StartError> {

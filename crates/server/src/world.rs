@@ -53,6 +53,34 @@ pub(crate) struct World {
 pub(crate) struct Served {
     pub(crate) engine: Engine,
     pub(crate) hub: Arc<Hub>,
+    /// What went wrong when the store was last written to in the background, if anything did.
+    trouble: Arc<Mutex<Option<Problem>>>,
+}
+
+impl Served {
+    pub(crate) fn new(engine: Engine, hub: Arc<Hub>) -> Self {
+        Self {
+            engine,
+            hub,
+            trouble: Arc::default(),
+        }
+    }
+
+    /// Says on the store that this server lives, and so finds out whether it can be written.
+    pub(crate) async fn announce(&self) {
+        let said = self.engine.announce().await;
+        if let Err(error) = &said {
+            tracing::warn!(%error, "the store cannot be written");
+        }
+        *self.trouble.lock().unwrap_or_else(PoisonError::into_inner) =
+            said.err().map(Problem::from);
+    }
+
+    /// What is the matter with the store, if anything is.
+    pub(crate) fn trouble(&self) -> Option<Problem> {
+        let trouble = self.trouble.lock().unwrap_or_else(PoisonError::into_inner);
+        trouble.clone()
+    }
 }
 
 /// What a command was committed to.

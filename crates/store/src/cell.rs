@@ -5,6 +5,9 @@
 
 use holdpoint_core::Timestamp;
 
+/// The tenant of what belongs to no tenant. No caller can be of it.
+pub const SYSTEM_TENANT: &str = "_system";
+
 /// A change to the compare-and-set table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CellChange {

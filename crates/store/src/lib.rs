@@ -29,7 +29,7 @@ mod store;
 mod workers;
 
 pub use backup::BackupError;
-pub use cell::{Cell, CellChange, CellThen, Space};
+pub use cell::{Cell, CellChange, CellThen, SYSTEM_TENANT, Space};
 pub use clock::{Clock, ManualClock, SystemClock};
 pub use memory::MemoryStore;
 pub use open::{OpenError, open};

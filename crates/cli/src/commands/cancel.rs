@@ -28,7 +28,7 @@ pub(crate) async fn cancel(args: &Thread) -> Result<Exit, Failure> {
         .and_then(|head| head.lease)
         .is_some_and(|lease| lease.holder != Holder::MaybeAlive);
     if ours {
-        session.watch(&key, submitted.finish()).await?;
+        session.see_through(&key, submitted).await?;
     }
     let (_, view) = session.view(&key).await?;
     match session.output {

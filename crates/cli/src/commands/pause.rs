@@ -45,6 +45,6 @@ pub(crate) async fn go_on(args: &Thread) -> Result<Exit, Failure> {
     let state = session.state(&key).await?;
     session.screen.turn_to(key.thread, Some(&state));
     let submitted = Box::pin(session.engine.unpause(&session.by, &key, None)).await?;
-    session.watch(&key, submitted.finish()).await?;
+    session.see_through(&key, submitted).await?;
     stops::to_the_last(&session, &key, Asking::Never).await
 }

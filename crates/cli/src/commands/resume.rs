@@ -46,7 +46,7 @@ pub(crate) async fn resume(args: &Resume) -> Result<Exit, Failure> {
     };
     let submitted = session.engine.answer_all(&session.by, &key, answers);
     let submitted = Box::pin(submitted).await?;
-    session.watch(&key, submitted.finish()).await?;
+    session.see_through(&key, submitted).await?;
     stops::to_the_last(&session, &key, Asking::Never).await
 }
 

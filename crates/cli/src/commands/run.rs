@@ -78,7 +78,7 @@ async fn start(
     let agent = session.engine.publish(session.tenant(), definition).await?;
     let submitted = session.engine.start(&session.by, &agent, name, input);
     let submitted = Box::pin(submitted).await?;
-    session.watch(key, submitted.finish()).await
+    session.see_through(key, submitted).await
 }
 
 /// Without input: whatever is open goes on, and a question that is pending is shown again.

@@ -53,7 +53,7 @@ pub(crate) async fn to_the_last(
         session.screen.turn_to(key.thread, Some(&state));
         match person.ask(session, key, &view, interrupt).await? {
             Asked::Decided(submitted) => {
-                if session.watch(key, submitted.finish()).await? == Watched::Left {
+                if session.see_through(key, *submitted).await? == Watched::Left {
                     let (state, view) = session.view(key).await?;
                     return Ok(session.report(&state, &view));
                 }

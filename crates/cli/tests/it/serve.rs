@@ -19,11 +19,13 @@ struct Served {
 
 impl Served {
     fn start(world: &World, arguments: &[&str]) -> Self {
+        // Whatever a tool does shows by whom.
         let mut all = vec!["serve", "--listen", "127.0.0.1:0"];
         all.extend(arguments);
         let mut process = world
             .command()
             .args(&all)
+            .env("DRIVEN_BY", "server")
             .stderr(Stdio::piped())
             .stdout(Stdio::null())
             .spawn()
@@ -78,6 +80,11 @@ impl Drop for Served {
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
+}
+
+/// One that is at work is not done either, so its exit code alone says nothing.
+fn until_it_asks(world: &World, thread: &str) {
+    while world.json(3, &["show", thread])["interrupts"] == json!([]) {}
 }
 
 #[test]
@@ -184,7 +191,7 @@ fn a_store_is_backed_up_while_it_is_served_and_the_copy_is_only_read() {
         json!({"agent_id": "refund", "session_id": "s", "input": "Please refund order 1001"});
     let (status, _) = served.ask("POST", "/api/v1/runs", None, Some(&body));
     assert_eq!(status, 201);
-    while world.hold(&["show", "refund/s"]).code != 3 {}
+    until_it_asks(&world, "refund/s");
     world.hold(&["backup", "copy.db"]).ends(0);
     world.hold(&["backup", "copy.db"]).ends(2);
     let shown = world
@@ -199,4 +206,32 @@ fn a_store_is_backed_up_while_it_is_served_and_the_copy_is_only_read() {
         "sqlite:copy.db",
     ]);
     assert_ne!(refused.code, 0);
+}
+
+#[test]
+fn a_command_leaves_the_driving_to_a_server_and_drives_itself_once_that_is_dead() {
+    let world = World::new();
+    let rules = "  - when: {turn: 1}\n    call: [{tool: act, args: {n: 1}}]\n  - say: Done.\n";
+    let file = world.agent("clerk", "true", rules);
+    let text = std::fs::read_to_string(world.path().join(&file)).unwrap();
+    let script = "[sh, -c, 'echo by ${DRIVEN_BY:-command} >> done']";
+    let text = text.replace("[holdpoint-example-ledger, pay-once]", script);
+    world.write(&file, &text);
+    let store = ["--dev", &file, "--store", "sqlite:holdpoint.db"];
+    let mut served = Served::start(&world, &store);
+    for session in ["a", "b"] {
+        let body = json!({"agent_id": "clerk", "session_id": session, "input": "go"});
+        let (status, _) = served.ask("POST", "/api/v1/runs", None, Some(&body));
+        assert_eq!(status, 201);
+        until_it_asks(&world, &format!("clerk/{session}"));
+    }
+    let done = || std::fs::read_to_string(world.path().join("clerk/done")).unwrap();
+    let followed = world.hold(&["resume", "clerk/a", "--approve"]).ends(0);
+    assert!(followed.stderr.contains("following"), "{}", followed.stderr);
+    assert!(followed.stdout.contains("Done."), "{}", followed.stdout);
+    assert_eq!(done(), "by server\n");
+    served.process.kill().unwrap();
+    let driven = world.hold(&["resume", "clerk/b", "--approve"]).ends(0);
+    assert!(driven.stdout.contains("Done."), "{}", driven.stdout);
+    assert_eq!(done(), "by server\nby command\n");
 }

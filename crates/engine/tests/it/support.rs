@@ -254,6 +254,7 @@ impl Place {
             model_timeout: Span::from_secs(5),
             forgetful: holdpoint_engine::Forgetful::Refuse,
             pending_per_run: 4,
+            drives: holdpoint_engine::Drives::Itself,
         };
         Engine::new(store, kit, options, None)
     }

@@ -184,7 +184,13 @@ impl World {
         for name in ["main.db", "chats.db"] {
             let conn = rusqlite::Connection::open(self.folder.path().join(name)).unwrap();
             for table in ["threads", "events", "entries", "cells", "blobs", "marks"] {
-                let columns = format!("SELECT * FROM {table}");
+                // A server says now and then that it lives, whatever is asked of it.
+                let servers = if table == "cells" {
+                    " WHERE space <> 7"
+                } else {
+                    ""
+                };
+                let columns = format!("SELECT * FROM {table}{servers}");
                 let mut rows = conn.prepare(&columns).unwrap();
                 let count = rows.column_count();
                 let mut lines: Vec<String> = rows
