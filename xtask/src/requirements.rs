@@ -1,6 +1,7 @@
 //! The map from requirements to the tests that show them, in `docs/requirements.md`.
 //!
-//! Every row of a table there names a line and what shows it: `PACKAGE::TEST`, or the file of a doc test.
+//! Every row of a table there names a line and what shows it: `PACKAGE::TEST`, the file of a doc test, or
+//! the file of a client's tests.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -77,6 +78,10 @@ fn missing(witness: &str, tests: &BTreeSet<String>, root: &Path) -> Option<Strin
     if witness.ends_with(".rs") || witness.ends_with(".md") {
         let text = fs::read_to_string(root.join(witness)).unwrap_or_default();
         return (!text.contains("```")).then(|| format!("`{witness}` is no file with a doc test"));
+    }
+    if witness.ends_with(".test.mjs") {
+        let text = fs::read_to_string(root.join(witness)).unwrap_or_default();
+        return (!text.contains("test(")).then(|| format!("`{witness}` is no file with a test"));
     }
     if tests.contains(witness) {
         return None;

@@ -71,9 +71,7 @@ pub(crate) fn router(world: Arc<World>, origins: &[String]) -> Router {
             Arc::clone(&world),
             caller::admit,
         ))
-        .layer(CatchPanicLayer::custom(
-            |_: Box<dyn std::any::Any + Send>| broken(),
-        ))
+        .layer(CatchPanicLayer::custom(broken))
         .layer(middleware::from_fn(log::log));
     if !origins.is_empty() {
         router = router.layer(cors(origins));
@@ -109,7 +107,8 @@ async fn not_allowed() -> Response {
     Problem::new("method_not_allowed", error).into_response()
 }
 
-fn broken() -> Response {
+/// A mistake of ours. What it was is in the log, and nobody else's business.
+fn broken(_: Box<dyn std::any::Any + Send>) -> Response {
     Problem::new("internal", "the server made a mistake; its log says more").into_response()
 }
 
@@ -140,4 +139,23 @@ async fn readyz(State(world): State<Arc<World>>) -> Result<Response, Problem> {
         }
     }
     Ok((StatusCode::OK, "ready\n").into_response())
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::body::to_bytes;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_mistake_of_ours_is_told_as_one() {
+        let response = broken(Box::new("the secret is 42"));
+        assert_eq!(response.status(), StatusCode::INTERNAL_SERVER_ERROR);
+        let body = to_bytes(response.into_body(), 4_096).await.unwrap();
+        let said = String::from_utf8_lossy(&body);
+        assert!(
+            said.contains("\"code\":\"internal\"") && !said.contains("42"),
+            "{said}"
+        );
+    }
 }

@@ -302,6 +302,28 @@ async fn two_servers_on_one_store_are_one() {
 }
 
 #[tokio::test]
+async fn a_store_that_was_tampered_with_is_our_own_fault_and_nothing_runs() {
+    let mut world = World::dev().await;
+    let run = world.waiting("s").await;
+    world.stop().await;
+    let conn = rusqlite::Connection::open(world.folder.path().join("main.db")).unwrap();
+    let changed = conn.execute(
+        "UPDATE events SET payload = CAST(replace(payload, 'act', 'pay') AS BLOB) WHERE payload LIKE '%act%'",
+        [],
+    );
+    assert!(changed.unwrap() > 0);
+    drop(conn);
+    let again = World::over(&world, Access::Dev).await;
+    let before = again.contents();
+    let path = format!("/api/v1/runs/{run}/resume");
+    let (code, problem) = again
+        .post(&path, &json!({"decisions": [{"type": "approve"}]}))
+        .await;
+    assert_eq!((code, &problem["code"]), (500, &json!("damaged")));
+    assert_eq!(again.contents(), before);
+}
+
+#[tokio::test]
 async fn only_words_that_mean_something_are_taken() {
     let world = World::dev().await;
     let (code, problem) = world.get("/api/v1/runs?status=pending").await;
