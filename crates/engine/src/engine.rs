@@ -336,9 +336,8 @@ impl Engine {
         key: &ThreadKey,
         run: Option<RunId>,
     ) -> Result<Submitted, Error> {
-        let request = request.into();
-        let command = self.command(&request, key, Command::Cancel { run });
-        self.once(&request, Box::pin(command)).await
+        self.steer(request.into(), key, Command::Cancel { run })
+            .await
     }
 
     /// Lets nothing start until someone lets it go on. What is in flight goes on to its end.
@@ -352,9 +351,8 @@ impl Engine {
         key: &ThreadKey,
         run: Option<RunId>,
     ) -> Result<Submitted, Error> {
-        let request = request.into();
-        let command = self.command(&request, key, Command::Pause { run });
-        self.once(&request, Box::pin(command)).await
+        self.steer(request.into(), key, Command::Pause { run })
+            .await
     }
 
     /// Lets a paused run go on.
@@ -368,8 +366,17 @@ impl Engine {
         key: &ThreadKey,
         run: Option<RunId>,
     ) -> Result<Submitted, Error> {
-        let request = request.into();
-        let command = self.command(&request, key, Command::Continue { run });
+        self.steer(request.into(), key, Command::Continue { run })
+            .await
+    }
+
+    async fn steer(
+        &self,
+        request: Request,
+        key: &ThreadKey,
+        command: Command,
+    ) -> Result<Submitted, Error> {
+        let command = self.command(&request, key, command);
         self.once(&request, Box::pin(command)).await
     }
 

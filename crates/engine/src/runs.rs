@@ -58,14 +58,8 @@ impl Engine {
         if id_of(&head) == Some(run) {
             return Ok(Some(head));
         }
-        let mut state = State::default();
-        for entry in self.journal(key).await? {
-            fold(&mut state, &entry);
-            if id_of(&state) == Some(run) && ends(&entry) {
-                return Ok(Some(Arc::new(state)));
-            }
-        }
-        Ok(None)
+        let end = self.end_of(key, run).await?;
+        Ok(end.map(|(state, _)| Arc::new(state)))
     }
 
     /// The event that ended a run; `None` while it goes on.
@@ -79,14 +73,39 @@ impl Engine {
         if head.as_ref().is_some_and(active) {
             return Ok(None);
         }
+        let end = self.end_of(key, run).await?;
+        Ok(end.map(|(_, seq)| seq))
+    }
+
+    /// The thread as a run left it, and the event that ended the run; `None` while it goes on.
+    async fn end_of(&self, key: &ThreadKey, run: RunId) -> Result<Option<(State, u64)>, Error> {
         let mut state = State::default();
         for entry in self.journal(key).await? {
             fold(&mut state, &entry);
             if id_of(&state) == Some(run) && ends(&entry) {
-                return Ok(Some(entry.seq));
+                return Ok(Some((state, entry.seq)));
             }
         }
         Ok(None)
+    }
+
+    /// All runs of agents, the oldest first.
+    ///
+    /// # Errors
+    ///
+    /// The store fails, or what it holds cannot be read.
+    pub async fn summaries(&self, tenant: &str) -> Result<Vec<RunSummary>, Error> {
+        let (mut all, mut after) = (Vec::new(), None);
+        loop {
+            let page = self.newest_runs(tenant, after, usize::MAX, &|_| true);
+            let (runs, looked_to) = page.await?;
+            all.extend(runs);
+            after = looked_to;
+            if after.is_none() {
+                all.reverse();
+                return Ok(all);
+            }
+        }
     }
 
     /// Runs of agents, the newest first, of those that began before `after`: at least `limit` of the wanted ones and one

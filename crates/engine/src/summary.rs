@@ -1,6 +1,6 @@
-//! All runs of a tenant at a glance.
+//! Runs at a glance.
 
-use std::{collections::HashMap, sync::Arc};
+use std::collections::HashMap;
 
 use holdpoint_core::{Cause, Event, Phase, RunId, RunOutcome, State, Status, ThreadId, Timestamp};
 use holdpoint_store::ThreadKey;
@@ -28,38 +28,7 @@ pub struct RunSummary {
 }
 
 impl Engine {
-    /// The runs of a tenant, oldest first.
-    ///
-    /// # Errors
-    ///
-    /// The store fails, or what it holds cannot be read.
-    pub async fn summaries(&self, tenant: &str) -> Result<Vec<RunSummary>, Error> {
-        let mut threads: HashMap<ThreadKey, Arc<State>> = HashMap::new();
-        // Heads know only their last run; the earlier ones of the same thread are read from its journal, once.
-        let mut earlier: HashMap<RunId, RunSummary> = HashMap::new();
-        let mut summaries = Vec::new();
-        for (run, key) in self.runs(tenant).await? {
-            if !threads.contains_key(&key) {
-                let Some(state) = self.state(&key).await? else {
-                    continue;
-                };
-                threads.insert(key.clone(), state);
-            }
-            let Some(state) = threads.get(&key) else {
-                continue;
-            };
-            if let Some(summary) = RunSummary::of(state).filter(|last| last.run_id == run) {
-                summaries.push(summary);
-                continue;
-            }
-            if !earlier.contains_key(&run) {
-                self.past_runs(&key, state, &mut earlier).await?;
-            }
-            summaries.extend(earlier.remove(&run));
-        }
-        Ok(summaries)
-    }
-
+    /// The runs of a thread that are over.
     pub(crate) async fn past_runs(
         &self,
         key: &ThreadKey,
