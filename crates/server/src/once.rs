@@ -1,10 +1,15 @@
 //! `Idempotency-Key`: a request that is sent twice is done once.
 
-use axum::http::HeaderMap;
+use axum::{
+    RequestExt as _,
+    extract::{FromRequest, OriginalUri},
+    http::HeaderMap,
+};
 use holdpoint_core::{Digest, Principal, Span};
 use holdpoint_engine::{Mark, Request};
+use serde::de::DeserializeOwned;
 
-use crate::problem::Problem;
+use crate::{body::Body, caller::Caller, problem::Problem};
 
 /// The header.
 pub(crate) const HEADER: &str = "idempotency-key";
@@ -15,12 +20,46 @@ const KEPT: Span = Span::from_secs(24 * 60 * 60);
 /// The longest key.
 pub(crate) const MAX_KEY: usize = 255;
 
+/// What a caller sent that begins or decides something.
+#[derive(Debug)]
+pub(crate) struct Sent<T> {
+    /// Who.
+    pub(crate) caller: Caller,
+    /// What it says.
+    pub(crate) value: T,
+    /// The same in its canonical spelling.
+    pub(crate) canonical: String,
+    /// By whom, and by what it is known again.
+    pub(crate) request: Request,
+}
+
+impl<S: Send + Sync, T: DeserializeOwned + 'static> FromRequest<S> for Sent<T> {
+    type Rejection = Problem;
+
+    async fn from_request(mut request: axum::extract::Request, state: &S) -> Result<Self, Problem> {
+        let caller: Caller = request.extract_parts_with_state(state).await?;
+        let OriginalUri(uri) = request
+            .extract_parts()
+            .await
+            .unwrap_or_else(|never| match never {});
+        let headers = request.headers().clone();
+        let Body { value, canonical } = Body::from_request(request, state).await?;
+        let request = self::request(&caller.principal, &headers, uri.path(), &canonical)?;
+        Ok(Self {
+            caller,
+            value,
+            canonical,
+            request,
+        })
+    }
+}
+
 /// A request by this principal; with a mark, where the client named one.
 ///
 /// # Errors
 ///
 /// The key is none.
-pub(crate) fn request(
+fn request(
     by: &Principal,
     headers: &HeaderMap,
     path: &str,

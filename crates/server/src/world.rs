@@ -159,6 +159,29 @@ impl World {
         Ok((offered, served))
     }
 
+    /// The store where a conversation is: that of its agent, or, where the agent is not served any more, the one that has
+    /// the conversation. What it asks can still be answered.
+    ///
+    /// # Errors
+    ///
+    /// There is no such agent, and no such conversation.
+    pub(crate) async fn conversation(
+        &self,
+        agent: &str,
+        key: &ThreadKey,
+    ) -> Result<(Option<Offered>, &Served), Problem> {
+        let absent = match self.agent(agent) {
+            Ok((offered, served)) => return Ok((Some(offered), served)),
+            Err(absent) => absent,
+        };
+        for served in self.engines.values() {
+            if served.engine.state(key).await?.is_some() {
+                return Ok((None, served));
+            }
+        }
+        Err(absent)
+    }
+
     /// Makes sure that a tenant's store knows an agent's definition.
     ///
     /// # Errors

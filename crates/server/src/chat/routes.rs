@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::{
     Json,
-    extract::{OriginalUri, State},
+    extract::State,
     http::HeaderMap,
     response::{IntoResponse as _, Response},
 };
@@ -19,7 +19,7 @@ use super::{
     teller::{Format, When},
 };
 use crate::{
-    body::Body, caller::Caller, catalog::Offered, frames::InterruptState, once, problem::Problem,
+    caller::Caller, catalog::Offered, frames::InterruptState, once::Sent, problem::Problem,
     query::Query, world::World,
 };
 
@@ -124,16 +124,18 @@ pub(crate) struct Aborted {
 )]
 pub(crate) async fn talk(
     State(world): State<Arc<World>>,
-    caller: Caller,
     Query(wanted): Query<Wanted>,
-    OriginalUri(uri): OriginalUri,
     headers: HeaderMap,
-    body: Body<Message>,
+    sent: Sent<Message>,
 ) -> Result<Response, Problem> {
-    let Body { value, canonical } = body;
+    let Sent {
+        caller,
+        value,
+        request,
+        ..
+    } = sent;
     let (agent_id, session) = named(value.agent_id, value.session_id)?;
     let message = required("message", value.message)?;
-    let request = once::request(&caller.principal, &headers, uri.path(), &canonical)?;
     let (offered, served) = world.agent(&agent_id)?;
     let permit = world.streams.enter(&caller.name())?;
     world.has_room(served, &caller).await?;
@@ -185,8 +187,8 @@ pub(crate) async fn interrupt_state(
             "agent_id and session_id are required",
         ));
     };
-    let (_, served) = world.agent(&agent_id)?;
     let key = thread(&caller, &agent_id, &session);
+    let (_, served) = world.conversation(&agent_id, &key).await?;
     let thread = served.engine.state(&key).await?;
     let state = match thread {
         Some(thread) => state::asked(&served.engine, &key, &thread).await?,
@@ -211,29 +213,31 @@ pub(crate) async fn interrupt_state(
 )]
 pub(crate) async fn resume(
     State(world): State<Arc<World>>,
-    caller: Caller,
     Query(wanted): Query<Wanted>,
-    OriginalUri(uri): OriginalUri,
     headers: HeaderMap,
-    body: Body<Resume>,
+    sent: Sent<Resume>,
 ) -> Result<Response, Problem> {
-    let Body { value, canonical } = body;
+    let Sent {
+        caller,
+        value,
+        request,
+        ..
+    } = sent;
     let (agent_id, session) = named(value.agent_id, value.session_id)?;
     let input = match value.input {
         None | Some(Value::Null) => Map::new(),
         Some(Value::Object(input)) => input,
         Some(_) => return Err(Problem::bad_body("`input` must be an object")),
     };
-    let request = once::request(&caller.principal, &headers, uri.path(), &canonical)?;
-    let (offered, served) = world.agent(&agent_id)?;
-    if !offered.agent.is_gated() {
+    let key = thread(&caller, &agent_id, &session);
+    let (offered, served) = world.conversation(&agent_id, &key).await?;
+    if offered.as_ref().is_some_and(|it| !it.agent.is_gated()) {
         return Err(Problem::new(
             "not_interruptable",
             format!("agent does not support interrupt/resume: {agent_id}"),
         ));
     }
     let permit = world.streams.enter(&caller.name())?;
-    let key = thread(&caller, &agent_id, &session);
     let listener = served.hub.listen(&key);
     let none_pending = || {
         Problem::new(
@@ -273,7 +277,8 @@ pub(crate) async fn resume(
     };
     let reader = Reader {
         format: format(&headers, &wanted),
-        when: when(&offered),
+        // What nobody serves any more may be one whose words are looked at.
+        when: offered.as_ref().map_or(When::Committed, when),
         key: caller.key,
         permit,
         listener,
@@ -292,15 +297,17 @@ pub(crate) async fn resume(
 )]
 pub(crate) async fn abort(
     State(world): State<Arc<World>>,
-    caller: Caller,
-    OriginalUri(uri): OriginalUri,
-    headers: HeaderMap,
-    body: Body<Session>,
+    sent: Sent<Session>,
 ) -> Result<Response, Problem> {
-    let (agent_id, session) = named(body.value.agent_id, body.value.session_id)?;
-    let request = once::request(&caller.principal, &headers, uri.path(), &body.canonical)?;
-    let (_, served) = world.agent(&agent_id)?;
+    let Sent {
+        caller,
+        value,
+        request,
+        ..
+    } = sent;
+    let (agent_id, session) = named(value.agent_id, value.session_id)?;
     let key = thread(&caller, &agent_id, &session);
+    let (_, served) = world.conversation(&agent_id, &key).await?;
     let engine = served.engine.clone();
     let work = async move { engine.cancel(request, &key, None).await };
     let status = match world.submit(served, caller.tenant(), Box::pin(work)).await {

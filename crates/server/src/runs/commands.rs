@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use axum::{
     Json,
-    extract::{OriginalUri, State},
-    http::{HeaderMap, HeaderValue, StatusCode, header},
+    extract::State,
+    http::{HeaderValue, StatusCode, header},
     response::{IntoResponse as _, Response},
 };
 use holdpoint_core::{Answers, RunId, Supersede};
@@ -15,10 +15,8 @@ use serde_json::Value;
 
 use super::wire::{NewFork, NewRun, Nothing, Standing, answer_example};
 use crate::{
-    body::Body,
-    caller::Caller,
     chat::routes::session_id,
-    once,
+    once::Sent,
     path::Path,
     problem::Problem,
     world::{Placed, World},
@@ -35,17 +33,18 @@ use crate::{
 )]
 pub(crate) async fn start(
     State(world): State<Arc<World>>,
-    caller: Caller,
-    OriginalUri(uri): OriginalUri,
-    headers: HeaderMap,
-    body: Body<NewRun>,
+    sent: Sent<NewRun>,
 ) -> Result<Response, Problem> {
-    let Body { value, canonical } = body;
+    let Sent {
+        caller,
+        value,
+        request,
+        ..
+    } = sent;
     if value.session_id.is_empty() {
         return Err(Problem::new("bad_request", "session_id is required"));
     }
     let session = session_id(&value.session_id)?;
-    let request = once::request(&caller.principal, &headers, uri.path(), &canonical)?;
     let (offered, served) = world.agent(&value.agent_id)?;
     world.has_room(served, &caller).await?;
     let tenant = caller.tenant();
@@ -82,15 +81,17 @@ pub(crate) async fn start(
 )]
 pub(crate) async fn resume(
     State(world): State<Arc<World>>,
-    caller: Caller,
     Path(run_id): Path<String>,
-    OriginalUri(uri): OriginalUri,
-    headers: HeaderMap,
-    body: Body<Value>,
+    sent: Sent<Value>,
 ) -> Result<Response, Problem> {
-    let request = once::request(&caller.principal, &headers, uri.path(), &body.canonical)?;
+    let Sent {
+        caller,
+        canonical,
+        request,
+        ..
+    } = sent;
     let (run, served, key, _) = world.run(caller.tenant(), &run_id).await?;
-    let answers = Answers::parse(&body.canonical).map_err(Error::from)?;
+    let answers = Answers::parse(&canonical).map_err(Error::from)?;
     world.is_batch(&answers)?;
     let engine = served.engine.clone();
     let work = async move { engine.answer_run(request, &key, run, answers).await };
@@ -112,14 +113,10 @@ pub(crate) async fn resume(
 )]
 pub(crate) async fn cancel(
     State(world): State<Arc<World>>,
-    caller: Caller,
     Path(run_id): Path<String>,
-    OriginalUri(uri): OriginalUri,
-    headers: HeaderMap,
-    body: Body<Nothing>,
+    sent: Sent<Nothing>,
 ) -> Result<Response, Problem> {
-    let request = once::request(&caller.principal, &headers, uri.path(), &body.canonical)?;
-    tell(&world, &caller, &run_id, request, Told::Cancel).await
+    tell(&world, &run_id, sent, Told::Cancel).await
 }
 
 /// Lets a run stand still: what is in the air goes on to its end, and nothing starts.
@@ -134,14 +131,10 @@ pub(crate) async fn cancel(
 )]
 pub(crate) async fn pause(
     State(world): State<Arc<World>>,
-    caller: Caller,
     Path(run_id): Path<String>,
-    OriginalUri(uri): OriginalUri,
-    headers: HeaderMap,
-    body: Body<Nothing>,
+    sent: Sent<Nothing>,
 ) -> Result<Response, Problem> {
-    let request = once::request(&caller.principal, &headers, uri.path(), &body.canonical)?;
-    tell(&world, &caller, &run_id, request, Told::Pause).await
+    tell(&world, &run_id, sent, Told::Pause).await
 }
 
 /// Lets a paused run go on.
@@ -156,14 +149,10 @@ pub(crate) async fn pause(
 )]
 pub(crate) async fn go_on(
     State(world): State<Arc<World>>,
-    caller: Caller,
     Path(run_id): Path<String>,
-    OriginalUri(uri): OriginalUri,
-    headers: HeaderMap,
-    body: Body<Nothing>,
+    sent: Sent<Nothing>,
 ) -> Result<Response, Problem> {
-    let request = once::request(&caller.principal, &headers, uri.path(), &body.canonical)?;
-    tell(&world, &caller, &run_id, request, Told::Continue).await
+    tell(&world, &run_id, sent, Told::Continue).await
 }
 
 /// Begins another conversation where this run stands, or stood.
@@ -180,18 +169,19 @@ pub(crate) async fn go_on(
 )]
 pub(crate) async fn fork(
     State(world): State<Arc<World>>,
-    caller: Caller,
     Path(run_id): Path<String>,
-    OriginalUri(uri): OriginalUri,
-    headers: HeaderMap,
-    body: Body<NewFork>,
+    sent: Sent<NewFork>,
 ) -> Result<Response, Problem> {
-    let Body { value, canonical } = body;
+    let Sent {
+        caller,
+        value,
+        request,
+        ..
+    } = sent;
     if value.session_id.is_empty() {
         return Err(Problem::new("bad_request", "session_id is required"));
     }
     let session = session_id(&value.session_id)?;
-    let request = once::request(&caller.principal, &headers, uri.path(), &canonical)?;
     let (run, served, key, _) = world.run(caller.tenant(), &run_id).await?;
     let state = served.engine.run_state(&key, run).await?;
     let state = state.ok_or_else(|| Problem::not_found("run"))?;
@@ -242,11 +232,13 @@ impl Told {
 
 async fn tell(
     world: &World,
-    caller: &Caller,
     run_id: &str,
-    request: Request,
+    sent: Sent<Nothing>,
     what: Told,
 ) -> Result<Response, Problem> {
+    let Sent {
+        caller, request, ..
+    } = sent;
     let (run, served, key, _) = world.run(caller.tenant(), run_id).await?;
     let work = what.to(served.engine.clone(), request, key, run);
     let placed = world

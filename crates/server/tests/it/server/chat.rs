@@ -413,3 +413,25 @@ fn sse_text(bytes: &str) -> String {
     let events = sse::read(bytes.as_bytes());
     events.iter().map(|event| event.data.as_str()).collect()
 }
+
+#[tokio::test]
+async fn what_an_agent_asked_that_is_gone_is_still_shown_and_answered() {
+    let world = World::dev().await;
+    world.stream(STREAM, &chat("s", "请帮我删除")).await;
+    std::fs::remove_file(world.folder.path().join("approval.yaml")).unwrap();
+    world
+        .agents_until(|agents| !agents.to_string().contains("approval-agent"))
+        .await;
+    let (status, shown) = world.get(&state_path("s")).await;
+    assert_eq!((status, &shown["interrupted"]), (200, &json!(true)));
+    let (status, problem) = world.post(STREAM, &chat("s", "again")).await;
+    assert_eq!((status, &problem["code"]), (404, &json!("agent_not_found")));
+    let (status, problem) = world.get(&state_path("never")).await;
+    assert_eq!((status, &problem["code"]), (404, &json!("agent_not_found")));
+    let answered = world
+        .stream(RESUME, &resume("s", &json!({"confirm": false})))
+        .await;
+    assert!(answered.ends_with("data: [DONE]\n\n"), "{answered}");
+    let (_, shown) = world.get(&state_path("s")).await;
+    assert_eq!(shown["interrupted"], json!(false));
+}
