@@ -429,7 +429,7 @@ async fn what_an_agent_asked_that_is_gone_is_still_shown_and_answered() {
     let (status, problem) = world.get(&state_path("never")).await;
     assert_eq!((status, &problem["code"]), (404, &json!("agent_not_found")));
     let answered = world
-        .stream(RESUME, &resume("s", &json!({"confirm": false})))
+        .stream(RESUME, &resume("s", &json!({"confirm": true})))
         .await;
     assert!(answered.ends_with("data: [DONE]\n\n"), "{answered}");
     let (_, shown) = world.get(&state_path("s")).await;
