@@ -52,3 +52,18 @@ pub(crate) async fn stop(mut child: Child) -> anyhow::Result<()> {
     child.wait().await?;
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_is_found_and_one_that_is_gone_is_an_error() {
+        let own = std::process::id();
+        assert!(rss_kb(own).unwrap() > 0);
+        // It may be too young to have had a whole tick.
+        assert!(processor(own).is_ok());
+        assert!(processor(u32::MAX).is_err());
+        assert!(rss_kb(u32::MAX).is_err());
+    }
+}
