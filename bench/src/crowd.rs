@@ -2,7 +2,6 @@
 
 use std::{
     collections::HashMap,
-    fs,
     ops::Range,
     path::{Path, PathBuf},
     sync::{
@@ -18,6 +17,7 @@ use tokio::{task::JoinSet, time::Instant};
 
 use crate::{
     holdpoint::{self, Bench, session},
+    process,
     scene::Asking,
 };
 
@@ -28,7 +28,7 @@ const PAGE: usize = 50;
 const PAGES: usize = 40;
 
 /// How many resumes come before those that count.
-const WARM_UP: usize = 20;
+pub(crate) const WARM_UP: usize = 20;
 
 /// How many clients are at work when the process is killed.
 const CLIENTS: usize = 8;
@@ -105,7 +105,7 @@ fn tell(what: &impl Serialize) -> anyhow::Result<()> {
 
 /// Parked runs. One that is resumed is replaced, so that there are always as many.
 #[derive(Debug)]
-struct Crowd {
+pub(crate) struct Crowd {
     runs: Range<usize>,
     /// Of those that were replaced: how often.
     generations: HashMap<usize, u32>,
@@ -113,7 +113,8 @@ struct Crowd {
 }
 
 impl Crowd {
-    fn new(runs: Range<usize>) -> Self {
+    /// These runs, which are parked.
+    pub(crate) fn new(runs: Range<usize>) -> Self {
         let random = 0x9e37_79b9_7f4a_7c15 ^ runs.start as u64;
         Self {
             runs,
@@ -123,7 +124,7 @@ impl Crowd {
     }
 
     /// One of them, and its session.
-    fn any(&mut self) -> (usize, String) {
+    pub(crate) fn any(&mut self) -> (usize, String) {
         // Marsaglia's xorshift64.
         self.random ^= self.random << 13;
         self.random ^= self.random >> 7;
@@ -134,7 +135,7 @@ impl Crowd {
     }
 
     /// The session of the one that takes its place.
-    fn replace(&mut self, run: usize) -> String {
+    pub(crate) fn replace(&mut self, run: usize) -> String {
         *self.generations.entry(run).or_default() += 1;
         self.session(run)
     }
@@ -184,7 +185,7 @@ async fn resume(file: &Path, parked: usize, resumes: usize) -> anyhow::Result<Re
     Ok(Resumed {
         page_ms,
         resume_ms,
-        rss_kb: rss_kb()?,
+        rss_kb: process::rss_kb(std::process::id())?,
     })
 }
 
@@ -230,16 +231,6 @@ async fn start(file: &Path, parked: usize) -> anyhow::Result<()> {
         "the run is not finished"
     );
     Ok(())
-}
-
-/// The memory of this process that is really there.
-fn rss_kb() -> anyhow::Result<u64> {
-    let status = fs::read_to_string("/proc/self/status")?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-    let kb = line.and_then(|line| line.split_whitespace().next());
-    Ok(kb
-        .context("the system does not say how much memory is used")?
-        .parse()?)
 }
 
 #[cfg(test)]

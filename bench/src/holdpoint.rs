@@ -11,7 +11,10 @@ use std::{
 };
 
 use anyhow::{Context as _, ensure};
-use holdpoint_core::{Answer, Decision, InterruptId, Principal, Status, ThreadId};
+use holdpoint_core::{
+    Answer, Decision, Definition, InterruptId, Principal, PrincipalKind, RunId, Status, ThreadId,
+};
+use holdpoint_definition::Loaded;
 use holdpoint_engine::{Agent, Engine, Kit, Options, PendingPage};
 use holdpoint_models::Model;
 use holdpoint_store::{SharedStore, SqliteStore, ThreadKey};
@@ -56,9 +59,29 @@ impl Bench {
         };
         let engine = Engine::new(store, kit, Options::default(), None);
         let operator = Principal::local("bench");
-        let agent = engine
-            .publish(&operator.actor.tenant, definition(asking))
-            .await?;
+        Self::with(engine, definition(asking), operator, ledger).await
+    }
+
+    /// On this store, with an agent from a file, as the user that a server without keys knows. What the agent's tool
+    /// does is not counted here.
+    ///
+    /// # Errors
+    ///
+    /// The store fails, or the file cannot be used.
+    pub(crate) async fn of_file(store: SharedStore, file: &Path) -> anyhow::Result<Self> {
+        let engine = Engine::new(store, Kit::new(), Options::default(), None);
+        let Loaded { definition, .. } = holdpoint_definition::load(file)?;
+        let operator = Principal::new(PrincipalKind::User, Principal::LOCAL_TENANT, "dev");
+        Self::with(engine, definition, operator, Arc::default()).await
+    }
+
+    async fn with(
+        engine: Engine,
+        definition: Definition,
+        operator: Principal,
+        ledger: Arc<Ledger>,
+    ) -> anyhow::Result<Self> {
+        let agent = engine.publish(&operator.actor.tenant, definition).await?;
         Ok(Self {
             engine,
             agent,
@@ -108,6 +131,17 @@ impl Bench {
             .finish()
             .await?;
         Ok(())
+    }
+
+    /// The run of a session.
+    ///
+    /// # Errors
+    ///
+    /// The store fails, or the session has none.
+    pub(crate) async fn run(&self, session: &str) -> anyhow::Result<RunId> {
+        let state = self.engine.state(&self.key(session)).await?;
+        let run = state.and_then(|state| state.run.as_ref().map(|run| run.id));
+        run.with_context(|| format!("`{session}` has no run"))
     }
 
     /// A page of what is pending.
@@ -190,8 +224,8 @@ pub(crate) async fn park(store: SharedStore, work: Parking) -> anyhow::Result<Sp
 /// # Errors
 ///
 /// A run fails, or does not park.
-pub(crate) async fn gather(file: &Path, runs: Range<usize>) -> anyhow::Result<()> {
-    let bench = Arc::new(Bench::new(open(file)?, Asking::Always, 1, 0).await?);
+pub(crate) async fn gather(bench: Bench, runs: Range<usize>) -> anyhow::Result<()> {
+    let bench = Arc::new(bench);
     by_clients(&bench, GATHERING, runs, |bench, session| async move {
         bench.start(&session).await?;
         Ok(())

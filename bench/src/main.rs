@@ -6,18 +6,25 @@
 mod ceiling;
 mod crowd;
 mod database;
+mod events;
 mod holdpoint;
+mod http;
 mod langgraph;
+mod lean;
 mod machine;
 mod measurement;
 mod plan;
+mod process;
 mod program;
 mod recording;
 mod report;
+mod restate;
 mod rounds;
 mod scene;
 mod script;
+mod served;
 mod target;
+mod till;
 mod workload;
 
 use std::{fs, path::Path, process::ExitCode};
@@ -26,8 +33,16 @@ use anyhow::Context as _;
 use clap::Parser;
 
 use crate::{
-    crowd::Errand, langgraph::Langgraph, machine::Machine, measurement::System, plan::Plan,
-    report::Report, rounds::Rounds, target::TARGETS, workload::Workload,
+    crowd::Errand,
+    langgraph::Langgraph,
+    machine::Machine,
+    measurement::System,
+    plan::Plan,
+    report::Report,
+    restate::Restate,
+    rounds::{Peers, Rounds},
+    target::TARGETS,
+    workload::Workload,
 };
 
 /// The one of the `holdpoint` binary; the ceiling has it too.
@@ -44,13 +59,13 @@ struct Args {
     /// Do little of everything, to see that it works. Targets are shown but not enforced, and no page is written.
     #[arg(long)]
     quick: bool,
-    /// Only this workload. Nothing but the table is written then.
+    /// Only this workload; may be given more than once. Nothing but the table is written then.
     #[arg(long)]
-    workload: Option<Workload>,
-    /// Only this many clients (W1). Nothing but the table is written then.
+    workload: Vec<Workload>,
+    /// Only this many clients (W1, W1-http). Nothing but the table is written then.
     #[arg(long)]
     concurrency: Option<usize>,
-    /// Only so many parked (W2, W4); may be given more than once. Nothing but the table is written then.
+    /// Only so many parked (W2, W2-http, W4); may be given more than once. Nothing but the table is written then.
     #[arg(long)]
     parked: Vec<usize>,
     /// Only this system; may be given more than once. Nothing but the table is written then.
@@ -68,8 +83,8 @@ impl Args {
         } else {
             Plan::full()
         };
-        if let Some(workload) = self.workload {
-            plan.workloads = vec![workload];
+        if !self.workload.is_empty() {
+            plan.workloads.clone_from(&self.workload);
         }
         if let Some(concurrency) = self.concurrency {
             plan.concurrencies = vec![concurrency];
@@ -89,7 +104,7 @@ impl Args {
     }
 
     const fn is_partial(&self) -> bool {
-        self.workload.is_some()
+        !self.workload.is_empty()
             || self.concurrency.is_some()
             || !self.parked.is_empty()
             || !self.system.is_empty()
@@ -111,6 +126,20 @@ fn main() -> ExitCode {
     }
 }
 
+/// Installs those who have a part in what is planned.
+async fn install(plan: &Plan, root: &Path, out: &Path) -> anyhow::Result<Peers> {
+    let mut peers = Peers::default();
+    if plan.needs(System::Langgraph) {
+        let langgraph = Langgraph::install(root, &out.join("langgraph")).await?;
+        peers.langgraph = Some(langgraph);
+    }
+    if plan.needs(System::Restate) {
+        let restate = Restate::install(root, &out.join("restate")).await?;
+        peers.restate = Some(restate);
+    }
+    Ok(peers)
+}
+
 async fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if let Some(errand) = &args.errand {
         errand.run().await?;
@@ -125,15 +154,11 @@ async fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let folder = tempfile::tempdir_in(&out)?;
     let plan = args.plan();
     // First, because it may fail, and so that it is no part of the load that the machine has.
-    let peer = if plan.systems.contains(&System::Langgraph) {
-        Some(Langgraph::install(root, &out.join("langgraph")).await?)
-    } else {
-        None
-    };
-    let about = peer.as_ref().map(|peer| peer.about().to_owned());
+    let peers = install(&plan, root, &out).await?;
+    let about = peers.about();
     let machine = Machine::look(folder.path())?;
     let rounds = plan.rounds;
-    let mut runner = Rounds::new(plan, folder.path(), peer);
+    let mut runner = Rounds::new(plan, folder.path(), peers)?;
     runner.run().await?;
     let (samples, weights) = runner.into_results();
     let measured = samples.medians();
@@ -143,7 +168,7 @@ async fn run(args: &Args) -> anyhow::Result<ExitCode> {
         .collect();
     let report = Report {
         machine,
-        peer: about,
+        peers: about,
         rounds,
         weights,
         measured,

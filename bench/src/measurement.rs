@@ -12,13 +12,20 @@ pub(crate) enum System {
     Holdpoint,
     /// The same rows, written by a bare loop.
     Ceiling,
-    /// The peer: LangGraph with its SQLite checkpointer.
+    /// A peer: LangGraph with its SQLite checkpointer.
     Langgraph,
+    /// A peer behind HTTP: Restate.
+    Restate,
 }
 
 impl System {
     /// All of them, in the order in which they are measured.
-    pub(crate) const ALL: [Self; 3] = [Self::Holdpoint, Self::Ceiling, Self::Langgraph];
+    pub(crate) const ALL: [Self; 4] = [
+        Self::Holdpoint,
+        Self::Ceiling,
+        Self::Langgraph,
+        Self::Restate,
+    ];
 
     /// The name in tables.
     pub(crate) const fn as_str(self) -> &'static str {
@@ -26,6 +33,7 @@ impl System {
             Self::Holdpoint => "holdpoint",
             Self::Ceiling => "ceiling",
             Self::Langgraph => "langgraph",
+            Self::Restate => "restate",
         }
     }
 }

@@ -13,8 +13,10 @@ pub(crate) struct Plan {
     pub(crate) rounds: usize,
     /// How many runs W1 has.
     pub(crate) runs: usize,
-    /// How many it has for a peer, which takes longer for each.
+    /// How many it has for LangGraph, which takes longer for each.
     pub(crate) peer_runs: usize,
+    /// How many it has for Restate, for the same reason.
+    pub(crate) restate_runs: usize,
     pub(crate) concurrencies: Vec<usize>,
     /// What W3 is.
     pub(crate) steps: Steps,
@@ -39,6 +41,7 @@ impl Plan {
             rounds: 5,
             runs: 2_000,
             peer_runs: 200,
+            restate_runs: 500,
             concurrencies: vec![1, 32, 128],
             steps: Steps {
                 steps: 2_000,
@@ -58,6 +61,7 @@ impl Plan {
             rounds: 2,
             runs: 40,
             peer_runs: 10,
+            restate_runs: 20,
             concurrencies: vec![1, 8],
             steps: Steps {
                 steps: 40,
@@ -77,12 +81,30 @@ impl Plan {
         self.workloads.contains(&workload)
     }
 
+    /// Who has a part in a workload, in the order in which they are measured.
+    pub(crate) fn systems(&self, workload: Workload) -> Vec<System> {
+        let parts: &[System] = match workload {
+            Workload::W1 | Workload::W3 => &[System::Holdpoint, System::Ceiling, System::Langgraph],
+            // The ceiling writes what it is told, and has nothing to list or to resume.
+            Workload::W2 | Workload::W4 => &[System::Holdpoint, System::Langgraph],
+            Workload::W1Http => &[System::Holdpoint, System::Restate],
+            Workload::W2Http => &[System::Holdpoint],
+        };
+        let planned = self.systems.iter().copied();
+        planned.filter(|system| parts.contains(system)).collect()
+    }
+
+    /// Whether a system has a part in any of what is planned.
+    pub(crate) fn needs(&self, system: System) -> bool {
+        let mut workloads = self.workloads.iter();
+        workloads.any(|workload| self.systems(*workload).contains(&system))
+    }
+
     /// How many are parked for this system, the fewest first.
     pub(crate) fn parked(&self, system: System) -> Vec<usize> {
         let most = match system {
             System::Holdpoint => usize::MAX,
-            System::Langgraph => self.peer_parked,
-            // It writes what it is told, and has nothing to list or to resume.
+            System::Langgraph | System::Restate => self.peer_parked,
             System::Ceiling => 0,
         };
         let within = self.parked.iter().filter(|parked| **parked <= most);
@@ -93,7 +115,7 @@ impl Plan {
     pub(crate) const fn resumes(&self, system: System) -> usize {
         match system {
             System::Holdpoint | System::Ceiling => self.resumes,
-            System::Langgraph => self.peer_resumes,
+            System::Langgraph | System::Restate => self.peer_resumes,
         }
     }
 }

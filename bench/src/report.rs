@@ -24,8 +24,8 @@ const WORDS: usize = 4;
 #[derive(Debug)]
 pub(crate) struct Report {
     pub(crate) machine: Machine,
-    /// Which versions of the peer were measured, if it was.
-    pub(crate) peer: Option<String>,
+    /// Which versions of which peers were measured.
+    pub(crate) peers: Vec<String>,
     pub(crate) rounds: usize,
     /// What was written per unit of each workload.
     pub(crate) weights: Vec<String>,
@@ -37,7 +37,7 @@ impl Report {
     /// The whole report as Markdown that reads well on a terminal too.
     pub(crate) fn markdown(&self) -> String {
         let mut text = format!("Machine: {}.\n", self.machine);
-        if let Some(peer) = &self.peer {
+        for peer in &self.peers {
             writeln!(text, "Peer: {peer}.").ok();
         }
         let plural = if self.rounds == 1 { "" } else { "s" };

@@ -2,7 +2,10 @@
 
 mod killed;
 mod parked;
+mod parked_http;
 mod parking;
+mod parking_http;
+mod rates;
 mod steps;
 
 use std::{path::Path, sync::Arc};
@@ -16,31 +19,62 @@ use crate::{
     plan::Plan,
     program::Program,
     recording::Recording,
-    rounds::parked::Crowds,
+    restate::Restate,
+    rounds::{parked::Crowds, rates::Rates},
     script::Script,
+    served::Site,
     workload::Workload,
 };
+
+/// Those who are measured beside Holdpoint, as far as they are to be.
+#[derive(Debug, Default)]
+pub(crate) struct Peers {
+    /// In this process's language and store.
+    pub(crate) langgraph: Option<Langgraph>,
+    /// Behind HTTP.
+    pub(crate) restate: Option<Restate>,
+}
+
+impl Peers {
+    /// Which versions of what they are.
+    pub(crate) fn about(&self) -> Vec<String> {
+        let langgraph = self.langgraph.as_ref().map(Langgraph::about);
+        let restate = self.restate.as_ref().map(Restate::about);
+        let all = langgraph.into_iter().chain(restate);
+        all.map(str::to_owned).collect()
+    }
+}
 
 /// Measures round by round.
 #[derive(Debug)]
 pub(crate) struct Rounds<'a> {
     plan: Plan,
     databases: Databases<'a>,
-    peer: Option<Langgraph>,
+    peers: Peers,
+    site: Option<Site>,
     samples: Samples,
+    rates: Rates,
     weights: Vec<String>,
 }
 
 impl<'a> Rounds<'a> {
-    /// With databases in this folder, and the peer if it is to be measured.
-    pub(crate) fn new(plan: Plan, folder: &'a Path, peer: Option<Langgraph>) -> Self {
-        Self {
+    /// With databases in this folder.
+    ///
+    /// # Errors
+    ///
+    /// A server is to be measured, and was not built.
+    pub(crate) fn new(plan: Plan, folder: &'a Path, peers: Peers) -> anyhow::Result<Self> {
+        let is_served = plan.systems.contains(&System::Holdpoint)
+            && (plan.has(Workload::W1Http) || plan.has(Workload::W2Http));
+        Ok(Self {
+            site: is_served.then(|| Site::new(folder)).transpose()?,
             plan,
             databases: Databases::new(folder),
-            peer,
+            peers,
             samples: Samples::default(),
+            rates: Rates::default(),
             weights: Vec::new(),
-        }
+        })
     }
 
     /// The samples, and what was written, in words.
@@ -59,13 +93,22 @@ impl<'a> Rounds<'a> {
         let crowds = self.gather().await?;
         for round in 1..=self.plan.rounds {
             eprintln!("round {round} of {}", self.plan.rounds);
+            self.rates.clear();
             if self.plan.has(Workload::W1) {
                 for concurrency in self.plan.concurrencies.clone() {
                     self.park(concurrency, &parking).await?;
                 }
             }
+            if self.plan.has(Workload::W1Http) {
+                for concurrency in self.plan.concurrencies.clone() {
+                    self.park_over_http(concurrency)?;
+                }
+            }
             if self.plan.has(Workload::W2) {
                 self.resume(&crowds).await?;
+            }
+            if self.plan.has(Workload::W2Http) {
+                self.resume_over_http(&crowds)?;
             }
             if self.plan.has(Workload::W3) {
                 self.step(steps.as_ref()).await?;
@@ -85,17 +128,29 @@ impl<'a> Rounds<'a> {
         self.samples.add(setting, metric, unit, value);
     }
 
-    /// The peer.
-    fn peer(&self) -> anyhow::Result<&Langgraph> {
-        self.peer.as_ref().context("the peer is not installed")
+    /// LangGraph.
+    fn langgraph(&self) -> anyhow::Result<&Langgraph> {
+        let langgraph = self.peers.langgraph.as_ref();
+        langgraph.context("LangGraph is not installed")
+    }
+
+    /// Restate.
+    fn restate(&self) -> anyhow::Result<&Restate> {
+        let restate = self.peers.restate.as_ref();
+        restate.context("Restate is not installed")
+    }
+
+    /// Where Holdpoint is served.
+    fn site(&self) -> anyhow::Result<&Site> {
+        self.site.as_ref().context("nothing is served")
     }
 
     /// What to start for W2 and W4; nothing for a system that has no part in them.
     fn program(&self, system: System) -> anyhow::Result<Option<Program>> {
         Ok(match system {
             System::Holdpoint => Some(Program::ourselves()?),
-            System::Langgraph => self.peer.as_ref().map(Langgraph::program),
-            System::Ceiling => None,
+            System::Langgraph => Some(self.langgraph()?.program()),
+            System::Ceiling | System::Restate => None,
         })
     }
 
@@ -104,7 +159,7 @@ impl<'a> Rounds<'a> {
         let parked = self.plan.parked(system);
         parked
             .into_iter()
-            .rfind(|parked| crowds.has(system, *parked))
+            .rfind(|parked| crowds.has(Workload::W2, system, *parked))
     }
 }
 

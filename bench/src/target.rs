@@ -25,14 +25,17 @@ enum Bound {
 }
 
 /// The targets.
-pub(crate) const TARGETS: [Target; 11] = [
+pub(crate) const TARGETS: [Target; 14] = [
     at(Workload::W1, 32, "of_ceiling", Bound::AtLeast(0.5)),
     at(Workload::W1, 128, "of_ceiling", Bound::AtLeast(0.5)),
     at(Workload::W1, 32, "over_langgraph", Bound::AtLeast(25.0)),
     at(Workload::W1, 128, "over_langgraph", Bound::AtLeast(40.0)),
+    at(Workload::W1Http, 32, "over_restate", Bound::AtLeast(5.0)),
+    at(Workload::W1Http, 32, "over_langgraph", Bound::AtLeast(12.0)),
     among(Workload::W2, "p99_over_fewest", Bound::AtMost(1.5)),
     among(Workload::W2, "rss_growth_mb", Bound::Under(16.0)),
     among(Workload::W2, "page_ms", Bound::Under(5.0)),
+    among(Workload::W2Http, "p99_over_fewest", Bound::AtMost(1.5)),
     at(Workload::W3, 1, "last_over_first", Bound::AtMost(1.2)),
     at(Workload::W3, 1, "disk_over_text", Bound::AtMost(4.0)),
     among(Workload::W4, "ready_ms", Bound::Under(1_000.0)),

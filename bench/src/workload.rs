@@ -6,15 +6,25 @@ use rustix::time::{ClockId, clock_gettime};
 use serde::Serialize;
 use tokio::time::Instant;
 
+use crate::process;
+
 /// The workloads there are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, clap::ValueEnum)]
 pub(crate) enum Workload {
     /// Runs that are parked and resumed.
     #[value(name = "W1")]
     W1,
+    /// The same through a server.
+    #[value(name = "W1-http")]
+    #[serde(rename = "W1-http")]
+    W1Http,
     /// Resumes while others are parked.
     #[value(name = "W2")]
     W2,
+    /// The same through a server.
+    #[value(name = "W2-http")]
+    #[serde(rename = "W2-http")]
+    W2Http,
     /// One thread of many steps.
     #[value(name = "W3")]
     W3,
@@ -25,13 +35,22 @@ pub(crate) enum Workload {
 
 impl Workload {
     /// All of them.
-    pub(crate) const ALL: [Self; 4] = [Self::W1, Self::W2, Self::W3, Self::W4];
+    pub(crate) const ALL: [Self; 6] = [
+        Self::W1,
+        Self::W1Http,
+        Self::W2,
+        Self::W2Http,
+        Self::W3,
+        Self::W4,
+    ];
 
     /// The name in tables.
     pub(crate) const fn as_str(self) -> &'static str {
         match self {
             Self::W1 => "W1",
+            Self::W1Http => "W1-http",
             Self::W2 => "W2",
+            Self::W2Http => "W2-http",
             Self::W3 => "W3",
             Self::W4 => "W4",
         }
@@ -45,6 +64,13 @@ pub(crate) struct Parking {
     pub(crate) runs: usize,
     /// How many at a time.
     pub(crate) concurrency: usize,
+}
+
+impl Parking {
+    /// How many come before those that count, where a server is measured: so that nobody is measured while connecting.
+    pub(crate) fn warm_up(self) -> usize {
+        (self.runs / 10).max(self.concurrency)
+    }
 }
 
 /// What something took.
@@ -79,6 +105,61 @@ impl Stopwatch {
             processor: processor().saturating_sub(self.processor),
         }
     }
+}
+
+/// What something took that others did for us.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Shared {
+    /// In time.
+    pub(crate) time: Duration,
+    /// In time of all processors, by the others.
+    pub(crate) server: Duration,
+    /// In time of all processors, by this process.
+    pub(crate) client: Duration,
+}
+
+/// Measures what something takes that other processes do for us.
+#[derive(Debug)]
+pub(crate) struct SharedWatch<'a> {
+    ours: Stopwatch,
+    others: &'a [u32],
+    theirs: Duration,
+}
+
+impl<'a> SharedWatch<'a> {
+    /// From now on.
+    ///
+    /// # Errors
+    ///
+    /// One of the others is gone.
+    pub(crate) fn start(others: &'a [u32]) -> anyhow::Result<Self> {
+        let theirs = had(others)?;
+        let ours = Stopwatch::start();
+        Ok(Self {
+            ours,
+            others,
+            theirs,
+        })
+    }
+
+    /// Until now.
+    ///
+    /// # Errors
+    ///
+    /// One of the others is gone.
+    pub(crate) fn stop(&self) -> anyhow::Result<Shared> {
+        let Spent { time, processor } = self.ours.stop();
+        Ok(Shared {
+            time,
+            server: had(self.others)?.saturating_sub(self.theirs),
+            client: processor,
+        })
+    }
+}
+
+/// What processes have had of all processors.
+fn had(processes: &[u32]) -> anyhow::Result<Duration> {
+    processes.iter().map(|pid| process::processor(*pid)).sum()
 }
 
 /// What this process has had of all processors.

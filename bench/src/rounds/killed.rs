@@ -6,13 +6,15 @@ use crate::{database, program::Program, workload::Workload};
 impl Rounds<'_> {
     /// Measures everyone once: a process is killed in the middle of its work, and another one starts.
     pub(super) async fn kill(&mut self, crowds: &Crowds) -> anyhow::Result<()> {
-        for system in self.plan.systems.clone() {
+        for system in self.plan.systems(Workload::W4) {
             let (Some(program), Some(parked)) =
                 (self.program(system)?, self.largest(crowds, system))
             else {
                 continue;
             };
-            let file = self.databases.copy(crowds.file(system, parked)?)?;
+            let file = self
+                .databases
+                .copy(crowds.file(Workload::W2, system, parked)?)?;
             let many = parked.to_string();
             let mut work = program.command("work", &file);
             work.args(["--parked", &many]);

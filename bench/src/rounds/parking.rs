@@ -44,8 +44,7 @@ impl Rounds<'_> {
             runs: self.plan.runs,
             concurrency,
         };
-        let mut rates = Vec::new();
-        for system in self.plan.systems.clone() {
+        for system in self.plan.systems(Workload::W1) {
             let (spent, runs) = match system {
                 System::Holdpoint => {
                     let file = self.databases.fresh();
@@ -59,6 +58,7 @@ impl Rounds<'_> {
                     database::remove(&file)?;
                     (spent, work.runs)
                 }
+                System::Restate => anyhow::bail!("Restate has no part in W1"),
                 System::Langgraph => {
                     let work = Parking {
                         runs: self.plan.peer_runs,
@@ -76,19 +76,9 @@ impl Rounds<'_> {
             let setting = setting(Workload::W1, system, concurrency, 0);
             self.add(setting, "runs_per_s", "1/s", rate);
             self.add(setting, "processor_us_per_run", "us", processor);
-            rates.push((system, rate));
+            self.rates.note(setting, "runs_per_s", rate);
         }
-        let ratios = [
-            (System::Ceiling, "of_ceiling"),
-            (System::Langgraph, "over_langgraph"),
-        ];
-        let rate = |of| rates.iter().find(|(system, _)| *system == of);
-        for (other, metric) in ratios {
-            if let (Some((us, ours)), Some((_, theirs))) = (rate(System::Holdpoint), rate(other)) {
-                let setting = setting(Workload::W1, *us, concurrency, 0);
-                self.add(setting, metric, "ratio", ours / theirs);
-            }
-        }
+        self.compare(Workload::W1, concurrency);
         Ok(())
     }
 
@@ -97,7 +87,10 @@ impl Rounds<'_> {
         let mut fastest: Option<Spent> = None;
         for saver in [Saver::Sync, Saver::Async] {
             let file = self.databases.fresh();
-            let spent = self.peer()?.park_and_resume(&file, work, saver).await?;
+            let spent = self
+                .langgraph()?
+                .park_and_resume(&file, work, saver)
+                .await?;
             database::remove(&file)?;
             let rate = work.runs as f64 / spent.time.as_secs_f64();
             let name = saver.as_str();

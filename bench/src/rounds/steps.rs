@@ -36,7 +36,7 @@ impl Rounds<'_> {
     /// Measures everyone once.
     pub(super) async fn step(&mut self, script: Option<&Arc<Script>>) -> anyhow::Result<()> {
         let work = self.plan.steps;
-        for system in self.plan.systems.clone() {
+        for system in self.plan.systems(Workload::W3) {
             let file = self.databases.fresh();
             let Tenths { first, last } = match system {
                 System::Holdpoint => holdpoint::step(holdpoint::open(&file)?, work).await?,
@@ -44,7 +44,8 @@ impl Rounds<'_> {
                     let script = script.context("nothing was recorded")?;
                     ceiling::step(&file, script, work).await?
                 }
-                System::Langgraph => self.peer()?.step(&file, work, Channel::Plain).await?,
+                System::Langgraph => self.langgraph()?.step(&file, work, Channel::Plain).await?,
+                System::Restate => anyhow::bail!("Restate has no part in W3"),
             };
             let disk = database::remove(&file)? as f64;
             eprintln!("W3, {}: {first:.0} µs, {last:.0} µs", system.as_str());
@@ -70,7 +71,7 @@ impl Rounds<'_> {
     async fn step_with_deltas(&mut self) -> anyhow::Result<()> {
         let work = self.plan.steps;
         let file = self.databases.fresh();
-        let Tenths { first, last } = self.peer()?.step(&file, work, Channel::Delta).await?;
+        let Tenths { first, last } = self.langgraph()?.step(&file, work, Channel::Delta).await?;
         let disk = database::remove(&file)? as f64;
         eprintln!("W3, langgraph (delta): {first:.0} µs, {last:.0} µs");
         let setting = setting(Workload::W3, System::Langgraph, 1, 0);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::{
     Json,
     extract::State,
-    http::{HeaderMap, StatusCode},
+    http::{HeaderMap, HeaderValue, StatusCode},
     response::{IntoResponse as _, Response},
 };
 use holdpoint_core::{Event, RunId, State as Thread, Status, fold, steps};
@@ -288,25 +288,14 @@ pub(crate) async fn follow(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let (run, served, key, began) = world.run(caller.tenant(), &run_id).await?;
-    let thread = served.engine.state(&key).await?;
-    let version = thread.map_or(0, |thread| thread.version);
-    let from = began.saturating_sub(1);
-    let after = match headers.get("last-event-id") {
-        None => from,
-        Some(value) => {
-            let id = value.to_str().ok().and_then(|text| text.parse().ok());
-            let id: u64 = id.filter(|id| *id <= version).ok_or_else(|| {
-                Problem::new(
-                    "bad_event_id",
-                    format!("`Last-Event-ID` must be a number up to {version}: the id of an event of this run's thread"),
-                )
-            })?;
-            id.max(from)
+    let mut after = began.saturating_sub(1);
+    // Who has seen nothing yet has something to see, even of a run that is over: its end.
+    if let Some(last) = headers.get("last-event-id") {
+        after = after.max(seen(served, &key, last).await?);
+        let is_over = served.engine.run_end(&key, run).await?;
+        if is_over.is_some_and(|end| after >= end) {
+            return Ok(StatusCode::NO_CONTENT.into_response());
         }
-    };
-    let is_over = served.engine.run_end(&key, run).await?;
-    if is_over.is_some_and(|end| after >= end) {
-        return Ok(StatusCode::NO_CONTENT.into_response());
     }
     let permit = world.streams.enter(&caller.name())?;
     let place = StreamPlace {
@@ -317,6 +306,19 @@ pub(crate) async fn follow(
         permit,
     };
     Ok(stream::respond(&world, served, place))
+}
+
+/// The event that a client has seen last.
+async fn seen(served: &Served, key: &ThreadKey, last: &HeaderValue) -> Result<u64, Problem> {
+    let thread = served.engine.state(key).await?;
+    let version = thread.map_or(0, |thread| thread.version);
+    let id = last.to_str().ok().and_then(|text| text.parse().ok());
+    id.filter(|id| *id <= version).ok_or_else(|| {
+        Problem::new(
+            "bad_event_id",
+            format!("`Last-Event-ID` must be a number up to {version}: the id of an event of this run's thread"),
+        )
+    })
 }
 
 async fn view(
