@@ -251,6 +251,14 @@ pub enum Subject {
         /// The form that is to be filled in.
         fields: Vec<InputField>,
     },
+    /// A run that was found in a backup. It holds every frame, and all calls that it is to ask about anew.
+    Restored {
+        /// When the backup was made.
+        backup: Timestamp,
+        /// What was pending then, and is asked anew if the run goes on.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        asked: Vec<Interrupt>,
+    },
 }
 
 /// On which side of a node a run stops.
