@@ -65,7 +65,7 @@ pub enum Cause {
     WriteUnknown,
     /// The request changed.
     RequirementChange,
-    /// The system was restarted.
+    /// The system was restarted from a backup.
     SystemRestart,
 }
 

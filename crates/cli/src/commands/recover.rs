@@ -8,7 +8,8 @@ use holdpoint_store::ThreadKey;
 use tokio::task::JoinSet;
 
 use crate::{
-    args::Store,
+    args::{Common, Recover},
+    backups,
     exit::Exit,
     failure::Failure,
     pending, screen,
@@ -21,8 +22,13 @@ use crate::{
 /// # Errors
 ///
 /// The store fails.
-pub(crate) async fn recover(args: &Store) -> Result<Exit, Failure> {
-    let session = Session::open(&args.common, IfMissing::Refuse).await?;
+pub(crate) async fn recover(args: &Recover) -> Result<Exit, Failure> {
+    let (session, adopted) = if args.adopt {
+        adopt(&args.common).await?
+    } else {
+        let session = Session::open_to_drive(&args.common, IfMissing::Refuse).await?;
+        (session, Vec::new())
+    };
     let looking = "looking whether other processes are still alive";
     let abandoned = tokio::select! {
         // Cancel safe: looking changes nothing.
@@ -35,6 +41,8 @@ pub(crate) async fn recover(args: &Store) -> Result<Exit, Failure> {
     };
     let mut abandoned = abandoned;
     abandoned.extend(session.engine.due().await?);
+    // What asks since it was adopted is shown like everything else that waits.
+    abandoned.extend(adopted);
     abandoned.sort();
     abandoned.dedup();
     if session.output == Output::Plain {
@@ -80,6 +88,27 @@ pub(crate) async fn recover(args: &Store) -> Result<Exit, Failure> {
         });
         worst = worse(worst, exit);
     }
+}
+
+/// Makes a backup the store to go on with. Returns the threads that ask since; none where it is no backup.
+async fn adopt(common: &Common) -> Result<(Session, Vec<ThreadKey>), Failure> {
+    let session = Session::open(common, IfMissing::Refuse).await?;
+    let adopting = patiently(
+        session.output,
+        "adopting the backup",
+        session.engine.adopt(),
+    );
+    let Some(adopted) = adopting.await? else {
+        return Ok((session, Vec::new()));
+    };
+    terminal::note(&backups::tell(&session.store_url, &adopted));
+    for key in &adopted.unreadable {
+        terminal::note(&format!(
+            "{} cannot be read, and was left as it is",
+            key.thread
+        ));
+    }
+    Ok((session, adopted.asking))
 }
 
 /// Waits, and says so where a person does too.

@@ -583,7 +583,7 @@ fn live(moves: &[(Move, bool)]) -> Life {
 fn random_lives_meet_every_kind_of_event_of_an_agents_thread() {
     let mut runner = TestRunner::deterministic();
     let mut met = BTreeSet::new();
-    for _ in 0..200 {
+    for _ in 0..300 {
         let moves = moves().new_tree(&mut runner).unwrap().current();
         let entries = live(&moves).thread.entries;
         met.extend(entries.iter().map(|entry| entry.event.name()));

@@ -13,7 +13,7 @@ use holdpoint::{
     Engine, Kit, Options, Principal, SharedStore, Span, ThreadKey, Timestamp,
     manager::{InterruptManager, InterruptOptions},
 };
-use holdpoint_core::{Digest, Index, IndexRow, OwnerId, Payload, Record, ThreadId};
+use holdpoint_core::{Digest, Index, IndexRow, OwnerId, Payload, Record, ThreadId, Timestamp};
 use holdpoint_store::{
     Append, AppendError, Appended, BackupError, Cell, CellChange, Epoch, Head, LeaseError,
     ManualClock, Scan, Space, SqliteStore, Store, Unavailable,
@@ -212,6 +212,10 @@ impl Store for Fragile {
 
     async fn backup(&self, to: &Path) -> Result<(), BackupError> {
         self.inner.backup(to).await
+    }
+
+    async fn backup_made_at(&self) -> Result<Option<Timestamp>, Unavailable> {
+        self.inner.backup_made_at().await
     }
 
     async fn adopt(&self) -> Result<(), Unavailable> {
