@@ -41,11 +41,9 @@ pub(crate) async fn recover(args: &Recover) -> Result<Exit, Failure> {
     };
     let mut abandoned = abandoned;
     abandoned.extend(session.engine.due().await?);
-    // What asks since it was adopted is shown like everything else that waits.
-    abandoned.extend(adopted);
     abandoned.sort();
     abandoned.dedup();
-    if session.output == Output::Plain {
+    if session.output == Output::Plain && adopted.is_empty() {
         terminal::note(&match abandoned.len() {
             0 => "nothing was left behind".to_owned(),
             1 => "going on with 1 thread".to_owned(),
@@ -58,6 +56,9 @@ pub(crate) async fn recover(args: &Recover) -> Result<Exit, Failure> {
     }
     let mut open = abandoned;
     let mut worst = Exit::Done;
+    for key in adopted {
+        worst = worse(worst, told(&session, print(&session, &key).await));
+    }
     loop {
         let waiting = format!("at work on {}", driving.len());
         let landed = tokio::select! {
@@ -79,15 +80,19 @@ pub(crate) async fn recover(args: &Recover) -> Result<Exit, Failure> {
             Ok((key, Err(error))) => Err(Failure::from(error).about(key.thread)),
             Err(panic) => Err(Failure::unusable("crashed", panic.to_string())),
         };
-        let exit = exit.unwrap_or_else(|failure| {
-            match session.output {
-                Output::Json => failure.print_json(),
-                Output::Plain => failure.print(),
-            }
-            failure.exit()
-        });
-        worst = worse(worst, exit);
+        worst = worse(worst, told(&session, exit));
     }
+}
+
+/// What a thread that was looked at ends with. One that could not be is told of.
+fn told(session: &Session, exit: Result<Exit, Failure>) -> Exit {
+    exit.unwrap_or_else(|failure| {
+        match session.output {
+            Output::Json => failure.print_json(),
+            Output::Plain => failure.print(),
+        }
+        failure.exit()
+    })
 }
 
 /// Makes a backup the store to go on with. Returns the threads that ask since; none where it is no backup.
