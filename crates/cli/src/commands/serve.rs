@@ -108,6 +108,7 @@ impl From<StartError> for Failure {
             StartError::Agent(error) => error.code(),
             StartError::Store(_) => "store_unusable",
             StartError::Keys(_) => "store_unavailable",
+            StartError::Backup { .. } => "not_adopted",
             StartError::Unsafe(_) => "unsafe",
             StartError::Address { .. } => "address_unusable",
             _ => "cannot_start",

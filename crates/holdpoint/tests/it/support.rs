@@ -13,7 +13,7 @@ use holdpoint::{
     Engine, Kit, Options, Principal, SharedStore, Span, ThreadKey, Timestamp,
     manager::{InterruptManager, InterruptOptions},
 };
-use holdpoint_core::{Digest, Index, IndexRow, OwnerId, Payload, Record, ThreadId, Timestamp};
+use holdpoint_core::{Digest, Index, IndexRow, OwnerId, Payload, Record, ThreadId};
 use holdpoint_store::{
     Append, AppendError, Appended, BackupError, Cell, CellChange, Epoch, Head, LeaseError,
     ManualClock, Scan, Space, SqliteStore, Store, Unavailable,

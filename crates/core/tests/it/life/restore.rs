@@ -715,7 +715,7 @@ fn a_restored_fork_stands_still_like_any_thread() {
     let command = Command::Fork {
         thread: ThreadId::of_session(TENANT, "teller", "s2"),
         session: "s2".to_owned(),
-        from: Box::new(parent.state.clone()),
+        from: Box::new(parent.state),
     };
     fork.tell(user("eve"), command).unwrap();
     fork.restore();
