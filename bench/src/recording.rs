@@ -207,6 +207,10 @@ impl Store for Recording {
         self.inner.backup(to).await
     }
 
+    async fn backup_made_at(&self) -> Result<Option<Timestamp>, Unavailable> {
+        self.inner.backup_made_at().await
+    }
+
     async fn adopt(&self) -> Result<(), Unavailable> {
         self.inner.adopt().await
     }

@@ -130,7 +130,7 @@ impl Site {
         parked: usize,
         resumes: usize,
     ) -> anyhow::Result<ResumedOverHttp> {
-        self.while_called(async {
+        let work = async {
             let before = self.till.calls();
             let server = Server::start(&self.binary, &self.folder, file).await?;
             // A server remembers what it parked last. Nobody answers within milliseconds, so another process parks.
@@ -154,8 +154,8 @@ impl Site {
             let (effects, expected) = (self.till.calls() - before, WARM_UP + resumes);
             ensure!(effects == expected, "{effects} effects in {expected} runs");
             Ok(ResumedOverHttp { resume_ms, rss_kb })
-        })
-        .await
+        };
+        self.while_called(Box::pin(work)).await
     }
 
     /// Has the tool's service answer for as long as something is done.

@@ -77,10 +77,16 @@ What is due is done: questions that nobody answered in time are closed, runs who
 Ends with 3 if any of the threads waits, else with 1 if any failed or was cancelled. With `--json` it prints one \
 object a line.
 
+A backup is the past: what it holds may have gone on elsewhere since, and been done. So nothing goes on in it until \
+`--adopt` makes it the store to go on with. Then nothing goes on by itself either: every open question is closed, every \
+write that was begun and not ended becomes a question, and every run that is not over asks before it goes on. What was \
+approved before is asked anew, and grants end. Adopt a backup only once the original is gone for good.
+
 Examples:
   holdpoint recover
-  holdpoint recover --store sqlite:/var/lib/agents.db --json")]
-    Recover(Store),
+  holdpoint recover --store sqlite:/var/lib/agents.db --json
+  holdpoint recover --adopt --store sqlite:/backups/agents.db")]
+    Recover(Recover),
     /// Stop a run
     #[command(after_help = "\
 THREAD is a thread's id (`thr_…`), AGENT/SESSION, or a session that only one agent has.
@@ -133,11 +139,13 @@ Examples:
     /// Copy a store to a file, while it is in use
     #[command(after_help = "\
 The copy is the store as it was at one moment. It can be read like any store (`--store sqlite:FILE`); nothing goes on \
-in it, because what it waits for may have been decided since.
+in it, because what it waits for may have been decided since. To go on with it when the original is lost, adopt it: \
+`holdpoint recover --adopt`, or `holdpoint serve --adopt`.
 
 Examples:
   holdpoint backup monday.db
-  holdpoint backup /backups/agents.db --store sqlite:/var/lib/agents.db")]
+  holdpoint backup /backups/agents.db --store sqlite:/var/lib/agents.db
+  holdpoint recover --adopt --store sqlite:/backups/agents.db")]
     Backup(Backup),
 }
 
@@ -248,6 +256,16 @@ pub(crate) struct Store {
     pub(crate) common: Common,
 }
 
+/// `holdpoint recover`.
+#[derive(Debug, Args)]
+pub(crate) struct Recover {
+    /// If the store is a backup, make it the store to go on with
+    #[arg(long)]
+    pub(crate) adopt: bool,
+    #[command(flatten)]
+    pub(crate) common: Common,
+}
+
 /// A command on one thread.
 #[derive(Debug, Args)]
 pub(crate) struct Thread {
@@ -292,6 +310,9 @@ Runs go on after a restart, whoever started them: what a dead server left is tak
 
 SIGTERM and Ctrl+C end it gracefully: streams end, what is in the air comes down and is recorded.
 
+A store that is a backup is not served, because what it holds may have gone on elsewhere since. With `--adopt` it becomes \
+the store to go on with, and every run in it that is not over asks a person first: see `holdpoint recover --help`.
+
 Examples:
   holdpoint serve --dev examples/refund/agent.yaml     no keys, on this machine only
   holdpoint serve --config server.yaml --dev
@@ -314,6 +335,9 @@ pub(crate) struct Serve {
     /// Where threads are kept: `sqlite:PATH` or `memory:`; HOLDPOINT_STORE counts where there is no configuration
     #[arg(long, value_name = "URL")]
     pub(crate) store: Option<String>,
+    /// If a store is a backup, make it the store to go on with
+    #[arg(long)]
+    pub(crate) adopt: bool,
     /// How to log
     #[arg(long, value_name = "FORMAT")]
     pub(crate) log: Option<Log>,

@@ -5,6 +5,7 @@
 mod agent_file;
 mod args;
 mod ask;
+mod backups;
 mod commands;
 mod env;
 mod exit;

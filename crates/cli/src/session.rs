@@ -13,8 +13,8 @@ use holdpoint_store::ThreadKey;
 use holdpoint_tools::{Registry, Watchdog};
 
 use crate::{
-    args::Common, env, exit::Exit, failure::Failure, leaving::Leaving, pending, screen::Screen,
-    terminal,
+    args::Common, backups, env, exit::Exit, failure::Failure, leaving::Leaving, pending,
+    screen::Screen, terminal,
 };
 
 /// How results are printed.
@@ -102,6 +102,25 @@ impl Session {
             store_url: common.store.clone(),
             leaving: OnceLock::new(),
         })
+    }
+
+    /// Opens the store to do something in it, which nobody does in a backup.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be opened, or is a backup that nobody has adopted.
+    pub(crate) async fn open_to_drive(
+        common: &Common,
+        missing: IfMissing,
+    ) -> Result<Self, Failure> {
+        let session = Self::open(common, missing).await?;
+        match session.engine.store().backup_made_at().await? {
+            None => Ok(session),
+            Some(made_at) => {
+                let adopt = pending::command("recover --adopt", &session.store_url);
+                Err(backups::refuse(&session.store_url, made_at, &adopt))
+            }
+        }
     }
 
     /// Hears when this process is asked to go. Only from the first use on: before there is work, a signal just ends it.

@@ -9,13 +9,13 @@ use std::collections::HashMap;
 
 use holdpoint_core::{
     ActionId, AfterLate, AfterLookup, AfterModel, AfterUnknown, Decided, Decision, Event, Fate,
-    Finish, Interrupt, LimitKind, Lookup, Outcome, RunOutcome, State, Stop, Subject, Verdict,
-    explain_cause,
+    Finish, Interrupt, LimitKind, Lookup, Outcome, RunOutcome, State, Stop, Subject, Timestamp,
+    Verdict, explain_cause,
 };
 
 use crate::{
     safe_text::{GUTTER, line},
-    terminal,
+    terminal, zone,
 };
 
 /// Knows what actions are called, which events do not repeat.
@@ -73,6 +73,7 @@ impl Names {
                 Subject::Question { name, prompt, .. } if name.is_empty() => prompt.title.clone(),
                 Subject::Question { name, .. } => name.clone(),
                 Subject::Confirmation { .. } => "what the model asked".to_owned(),
+                Subject::Restored { .. } => "the restored run".to_owned(),
                 Subject::Action { .. } | Subject::Effect { .. } => continue,
             };
             self.0.insert(ask.action_id, name);
@@ -94,6 +95,12 @@ pub(crate) fn tell(event: &Event, names: &Names) -> String {
             format!("thread created: {}/{}", line(agent), line(session))
         }
         Event::Forked { parent, at, .. } => format!("goes on from {parent} after event {at}"),
+        Event::Restored {
+            backup,
+            interrupt,
+            held,
+            doubted,
+        } => restored(*backup, interrupt.is_some(), held.len(), doubted.len()),
         Event::RunStarted {
             run, plan_version, ..
         } => format!("run started: {run}, plan {plan_version}"),
@@ -238,6 +245,21 @@ pub(crate) fn tell(event: &Event, names: &Names) -> String {
         },
         _ => event.name().to_owned(),
     }
+}
+
+/// That a thread was found in a backup, and what follows.
+fn restored(backup: Timestamp, asks: bool, held: usize, doubted: usize) -> String {
+    let mut told = format!("restored from a backup of {}", zone::short(backup));
+    if doubted > 0 {
+        told.push_str(&format!("; in doubt: {doubted}"));
+    }
+    if held > 0 {
+        told.push_str(&format!("; no longer asked or allowed: {held}"));
+    }
+    if asks {
+        told.push_str("; it stands still until a person says that it goes on");
+    }
+    told
 }
 
 /// What else an event says, in lines that are safe to print.

@@ -5,6 +5,7 @@
 
 mod answer;
 mod frame;
+mod restore;
 mod settle;
 mod step;
 
@@ -57,6 +58,19 @@ pub fn apply(state: &mut State, at: Timestamp, by: &Actor, event: &Event) {
             state.plan_version = head.plan_version;
             state.run.clone_from(&head.run);
             state.actions.clone_from(&head.actions);
+        }
+        Event::Restored {
+            backup,
+            interrupt,
+            held,
+            doubted,
+        } => {
+            state.restored = Some(*backup);
+            restore::doubt(state, doubted);
+            if let Some(interrupt) = interrupt {
+                restore::hold(state, *interrupt, held);
+            }
+            rest(state, at, Seen::ByAnother);
         }
         Event::RunStarted {
             run,
@@ -160,7 +174,8 @@ pub fn apply(state: &mut State, at: Timestamp, by: &Actor, event: &Event) {
                         Subject::Model
                         | Subject::Node { .. }
                         | Subject::Question { .. }
-                        | Subject::Confirmation { .. },
+                        | Subject::Confirmation { .. }
+                        | Subject::Restored { .. },
                         _,
                     ) => continue,
                 };

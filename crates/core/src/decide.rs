@@ -15,6 +15,7 @@ mod late;
 mod model;
 mod outside;
 mod restate;
+mod restore;
 mod run;
 mod step;
 mod timer;
@@ -222,6 +223,7 @@ pub(crate) fn decide_on(
         } => {
             restate::restate(&mut draft, definition, interrupt, calls)?;
         }
+        Command::Restore { backup, spelt } => restore::restore(&mut draft, backup, &spelt)?,
     }
     frame::conclude(&mut draft);
     // After the frames, since the end of one is the end of a call.

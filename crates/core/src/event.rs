@@ -43,6 +43,21 @@ pub enum Event {
         /// What was open there, without what was asked and what was allowed.
         head: Box<State>,
     },
+    /// The store was restored from a backup, and somebody adopted it. What came after the backup is not known here: what
+    /// was allowed is not allowed any more, and nothing goes on until a person says so.
+    Restored {
+        /// When the backup was made.
+        backup: Timestamp,
+        /// The question that follows: whether the run goes on. Absent where it is being stopped or is over.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        interrupt: Option<InterruptId>,
+        /// The calls that wait for that question, and are asked about anew if the run goes on. Whatever allowed them is void.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        held: Vec<ActionId>,
+        /// The calls of which nobody knows whether they were made. A question about each follows.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        doubted: Vec<ActionId>,
+    },
     /// A run began.
     RunStarted {
         /// The run.
@@ -329,6 +344,7 @@ impl Event {
         match self {
             Self::ThreadCreated { .. } => "thread_created",
             Self::Forked { .. } => "forked",
+            Self::Restored { .. } => "restored",
             Self::RunStarted { .. } => "run_started",
             Self::ModelStarted { .. } => "model_started",
             Self::ModelReplied { .. } => "model_replied",

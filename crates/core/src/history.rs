@@ -77,6 +77,7 @@ fn settles_as_done(event: &Event, id: ActionId) -> bool {
         | Event::CompensationBound { .. }
         | Event::Repinned { .. }
         | Event::StopRequested { .. }
+        | Event::Restored { .. }
         | Event::Paused
         | Event::Continued
         | Event::FrameOpened { .. }
@@ -130,6 +131,7 @@ pub fn closing(entry: &Entry, id: InterruptId) -> Option<Closing> {
         | Event::CompensationBound { .. }
         | Event::Repinned { .. }
         | Event::StopRequested { .. }
+        | Event::Restored { .. }
         | Event::Paused
         | Event::Continued
         | Event::FrameOpened { .. }

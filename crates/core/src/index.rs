@@ -115,6 +115,7 @@ fn past_rows(state: &State, entry: &Entry) -> Vec<IndexRow> {
         | Event::CompensationBound { .. }
         | Event::Repinned { .. }
         | Event::StopRequested { .. }
+        | Event::Restored { .. }
         | Event::Paused
         | Event::Continued
         | Event::FrameOpened { .. }

@@ -65,7 +65,7 @@ pub enum Cause {
     WriteUnknown,
     /// The request changed.
     RequirementChange,
-    /// The system was restarted.
+    /// The system was restarted from a backup.
     SystemRestart,
 }
 
@@ -250,6 +250,14 @@ pub enum Subject {
         from: u32,
         /// The form that is to be filled in.
         fields: Vec<InputField>,
+    },
+    /// A run that was found in a backup. It holds every frame, and all calls that it is to ask about anew.
+    Restored {
+        /// When the backup was made.
+        backup: Timestamp,
+        /// What was pending then, and is asked anew if the run goes on.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        asked: Vec<Interrupt>,
     },
 }
 

@@ -205,6 +205,7 @@ impl Memos {
             | Event::LateOutcome { .. }
             | Event::WarrantVoided { .. }
             | Event::Repinned { .. }
+            | Event::Restored { .. }
             | Event::Paused
             | Event::Continued
             | Event::FrameOpened { .. }

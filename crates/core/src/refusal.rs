@@ -142,6 +142,6 @@ pub const fn explain_cause(cause: Cause) -> &'static str {
         Cause::ModelError => "the model failed or refused",
         Cause::WriteUnknown => "a write took effect, or may have, and a person must see to it",
         Cause::RequirementChange => "the request changed",
-        Cause::SystemRestart => "the system was restarted",
+        Cause::SystemRestart => "it was restored from a backup",
     }
 }

@@ -101,6 +101,9 @@ pub struct State {
     /// Where it began, if it is a fork.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forked: Option<Origin>,
+    /// When the backup was made that it was last restored from, if it was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub restored: Option<Timestamp>,
     /// Grows with every change of plan.
     pub plan_version: u32,
     /// The current run, or the last one.
@@ -333,6 +336,7 @@ impl Default for State {
             agent: String::new(),
             session: String::new(),
             forked: None,
+            restored: None,
             plan_version: 0,
             run: None,
             actions: BTreeMap::new(),
@@ -360,14 +364,14 @@ impl State {
     }
 
     /// What a question is about, in one word: the tool (of a step `TOOL.STEP`), `model`, `confirmation` where the model asks in plain words,
-    /// or `question` where a program
-    /// outside asks.
+    /// `question` where a program outside asks, or `run` where it is whether a restored run goes on.
     #[must_use]
     pub fn asked_name(&self, ask: &Ask) -> String {
         let named = |action: &ActionId| self.actions.get(action).map(Action::shown_name);
         match &ask.subject {
             Subject::Node { node, .. } => node.clone(),
             Subject::Confirmation { .. } => "confirmation".to_owned(),
+            Subject::Restored { .. } => "run".to_owned(),
             Subject::Question { action, .. } => action
                 .as_ref()
                 .and_then(named)
@@ -406,13 +410,15 @@ impl State {
         })
     }
 
-    /// Whether a frame stands at a breakpoint: nothing of it starts until that is answered.
+    /// Whether a frame stands at a breakpoint, or nobody said yet that its restored run goes on: nothing of it starts until
+    /// that is answered.
     #[must_use]
     pub fn is_held(&self, frame: &FramePath) -> bool {
         let holds = |interrupt: &Interrupt| {
             let mut asks = interrupt.asks.iter();
             asks.any(|ask| match ask.subject {
-                Subject::Node { .. } | Subject::Confirmation { .. } => true,
+                Subject::Restored { .. } => true,
+                Subject::Node { .. } | Subject::Confirmation { .. } => interrupt.frame == *frame,
                 Subject::Action { .. }
                 | Subject::Effect { .. }
                 | Subject::Model
@@ -420,7 +426,7 @@ impl State {
             })
         };
         let mut interrupts = self.interrupts.values();
-        interrupts.any(|interrupt| interrupt.frame == *frame && holds(interrupt))
+        interrupts.any(holds)
     }
 
     /// When the first of its sleeping actions is to be woken.

@@ -387,6 +387,7 @@ impl Conversation {
             | Event::LateOutcome { .. }
             | Event::WarrantVoided { .. }
             | Event::Repinned { .. }
+            | Event::Restored { .. }
             | Event::Paused
             | Event::Continued
             | Event::FrameOpened { .. }

@@ -169,6 +169,7 @@ impl Engine {
                     | Subject::Effect { .. }
                     | Subject::Model
                     | Subject::Node { .. }
+                    | Subject::Restored { .. }
                     // Core looks at the form itself.
                     | Subject::Confirmation { .. } => None,
                 },

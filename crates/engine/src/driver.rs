@@ -431,7 +431,8 @@ pub(crate) const fn is_report(command: &Command) -> bool {
         | Command::StartModel { .. }
         | Command::StartAction { .. }
         | Command::Answer { .. }
-        | Command::Restate { .. } => false,
+        | Command::Restate { .. }
+        | Command::Restore { .. } => false,
     }
 }
 

@@ -108,6 +108,8 @@ struct Inner {
     wide: WideGrants,
     /// Whether this process is about to go, and starts nothing any more.
     draining: AtomicBool,
+    /// Whether the store is known to be no backup. Once it is none, it never becomes one.
+    present: AtomicBool,
 }
 
 impl Engine {
@@ -129,6 +131,7 @@ impl Engine {
             recent: Mutex::default(),
             wide: WideGrants::default(),
             draining: AtomicBool::new(false),
+            present: AtomicBool::new(false),
         }))
     }
 
@@ -172,6 +175,11 @@ impl Engine {
     #[must_use]
     pub fn drives(&self, key: &ThreadKey) -> bool {
         self.drivers().contains_key(key)
+    }
+
+    /// Whether the store is known to be no backup.
+    pub(crate) fn present(&self) -> &AtomicBool {
+        &self.0.present
     }
 
     pub(crate) fn is_draining(&self) -> bool {

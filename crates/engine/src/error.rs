@@ -1,6 +1,6 @@
 //! What can go wrong, by what the caller can do about it.
 
-use holdpoint_core::{Actor, BadAnswer, Damaged, InterruptId, InterruptStatus, Refusal};
+use holdpoint_core::{Actor, BadAnswer, Damaged, InterruptId, InterruptStatus, Refusal, Timestamp};
 use holdpoint_models::NoSuchModel;
 use holdpoint_store::{AppendError, LeaseError, Unavailable};
 use holdpoint_tools::NoSuchTool;
@@ -71,6 +71,15 @@ pub enum Error {
     /// This store can be read but not driven from here.
     #[error("this store cannot be driven from here: {0}")]
     CannotDrive(String),
+    /// The store is a backup that nobody has adopted. Nothing was changed.
+    #[error(
+        "this store is a backup of {}, and nobody has adopted it: what it holds may have gone on elsewhere since",
+        crate::adopt::spelt(*.made_at)
+    )]
+    NotAdopted {
+        /// When the backup was made.
+        made_at: Timestamp,
+    },
     /// The store could not be reached, read or written.
     #[error(transparent)]
     Unavailable(#[from] Unavailable),
@@ -95,6 +104,7 @@ impl Error {
             Self::VolatileStore { .. } => "volatile_store",
             Self::Damaged(_) => "damaged",
             Self::CannotDrive(_) => "cannot_drive",
+            Self::NotAdopted { .. } => "not_adopted",
             Self::Unavailable(_) => "store_unavailable",
         }
     }

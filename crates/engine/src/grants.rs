@@ -21,6 +21,9 @@ use crate::{
     thread::{engine_principal, fresh_seed},
 };
 
+/// How many answers that gave grants are read at once where all of them end.
+const ENDED_AT_ONCE: usize = 500;
+
 /// The grants that are good for all threads of an agent, as this process last read them.
 ///
 /// A grant of another process that is not here yet only means that somebody is asked once more; and one that is here is
@@ -273,6 +276,55 @@ impl Engine {
         }
         views.sort_by_key(|view| view.grant.given_at);
         Ok(views)
+    }
+
+    /// Takes back every grant that is wider than a thread, in all tenants, also in a backup.
+    pub(crate) async fn end_wide_grants(&self) -> Result<(), Error> {
+        for tenant in self.store().tenants(Index::Grant).await? {
+            let mut after = None;
+            loop {
+                let scan = Scan {
+                    index: Index::Grant,
+                    key: None,
+                    up_to: None,
+                    direction: Direction::Forward,
+                    after,
+                    limit: ENDED_AT_ONCE,
+                };
+                let rows = self.store().scan(&tenant, scan).await?;
+                for row in &rows {
+                    let key = ThreadKey {
+                        tenant: Arc::clone(&tenant),
+                        thread: row.thread,
+                    };
+                    let seq = u64::try_from(row.sort).unwrap_or(0);
+                    for given in self.given_at(&key, seq).await? {
+                        self.end_wide(&tenant, given).await?;
+                    }
+                }
+                after = rows.last().cloned();
+                if rows.len() < ENDED_AT_ONCE {
+                    break;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    async fn end_wide(&self, tenant: &Arc<str>, given: Grant) -> Result<(), Error> {
+        let (thread, grant) = (ThreadId::of_grant(tenant, given.id), given.id);
+        let key = ThreadKey {
+            tenant: Arc::clone(tenant),
+            thread,
+        };
+        let command = Command::RevokeGrant {
+            thread,
+            given: Some(Box::new(given)),
+            grant,
+        };
+        let order = Order::new(command, engine_principal(tenant));
+        self.append_anywhere(&key, order).await?;
+        Ok(())
     }
 
     /// Takes a grant back.

@@ -3,6 +3,7 @@
 //! Core decides, the store keeps, and this crate is the loop between them: it asks core what may go on, makes the calls,
 //! and turns their outcomes into commands.
 
+mod adopt;
 mod agent;
 mod answer;
 mod driver;
@@ -29,6 +30,7 @@ mod thread;
 mod view;
 mod words;
 
+pub use adopt::Adopted;
 pub use agent::{Agent, Kit};
 pub use engine::{Engine, Forgetful, Options, Said, Watcher};
 pub use error::Error;

@@ -303,6 +303,14 @@ impl Outside {
     pub fn prompt(&self) -> Option<&Prompt> {
         prompt_of(&self.interrupt)
     }
+
+    /// What a person is told where this only asks whether a question that was found in a backup is asked anew.
+    #[must_use]
+    pub fn restored(&self) -> Option<&str> {
+        let ask = self.interrupt.asks.first()?;
+        let is_restored = matches!(ask.subject, Subject::Restored { .. });
+        ask.description.as_deref().filter(|_| is_restored)
+    }
 }
 
 fn prompt_of(interrupt: &Interrupt) -> Option<&Prompt> {
@@ -312,7 +320,8 @@ fn prompt_of(interrupt: &Interrupt) -> Option<&Prompt> {
         | Subject::Effect { .. }
         | Subject::Model
         | Subject::Node { .. }
-        | Subject::Confirmation { .. } => None,
+        | Subject::Confirmation { .. }
+        | Subject::Restored { .. } => None,
     })
 }
 

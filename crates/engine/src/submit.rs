@@ -102,6 +102,7 @@ impl Engine {
         head: Option<&Head>,
         order: Order,
     ) -> Result<Submitted, Error> {
+        self.expect_present().await?;
         self.verify(&mut thread).await?;
         let key = thread.key.clone();
         if self.may_take(head) && !self.leaves_driving().await? {
@@ -143,6 +144,16 @@ impl Engine {
 
     /// Commits a command without a lease, deciding it again whenever someone else was first.
     pub(crate) async fn append_open(
+        &self,
+        key: &ThreadKey,
+        order: Order,
+    ) -> Result<Standing, Error> {
+        self.expect_present().await?;
+        self.append_anywhere(key, order).await
+    }
+
+    /// As [`Engine::append_open`], also to a backup that nobody has adopted yet.
+    pub(crate) async fn append_anywhere(
         &self,
         key: &ThreadKey,
         order: Order,

@@ -67,7 +67,7 @@ pub use holdpoint_core::{
 };
 pub use holdpoint_definition::{Loaded, Problem, Problems, load, load_str};
 pub use holdpoint_engine::{
-    Agent, Checkpoint, Engine, Error, GrantView, InterruptView, Kit, Options, PendingPage,
+    Adopted, Agent, Checkpoint, Engine, Error, GrantView, InterruptView, Kit, Options, PendingPage,
     PendingView, RunView, Submitted, Watcher,
 };
 pub use holdpoint_models::{Delta, Failure, Model, Reply, Request, Scripted, Usage};

@@ -51,6 +51,7 @@ pub const CODES: &[(&str, u16)] = &[
     ("misfit", 422),
     ("model_unusable", 503),
     ("no_pending_interrupt", 409),
+    ("not_adopted", 503),
     ("not_forkable", 409),
     ("not_found", 404),
     ("not_interruptable", 404),
@@ -175,6 +176,7 @@ impl From<Error> for Problem {
             | Error::VolatileStore { .. }
             | Error::Damaged(_)
             | Error::CannotDrive(_)
+            | Error::NotAdopted { .. }
             | Error::Unavailable(_)
             | _ => Ok(Value::Null),
         };

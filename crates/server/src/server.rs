@@ -10,7 +10,7 @@ use std::{
 };
 
 use axum::Router;
-use holdpoint_core::{Index, Principal};
+use holdpoint_core::{Index, Principal, Timestamp};
 use holdpoint_definition::{Loaded, Problems, ServerFile, ServerLimits};
 use holdpoint_engine::{Engine, Error, Forgetful, Kit, Options};
 use tokio::net::TcpListener;
@@ -19,6 +19,7 @@ use crate::{
     background,
     caller::Access,
     catalog::{self, Catalog, Offered},
+    clock::rfc3339,
     connections::{self, Manners},
     descriptors,
     hub::Hub,
@@ -54,6 +55,17 @@ pub enum StartError {
     /// The keys cannot be read.
     #[error(transparent)]
     Keys(#[from] KeyError),
+    /// A store is a backup that nobody has adopted.
+    #[error(
+        "`{store}` is a backup of {}, and nobody has adopted it: what it holds may have gone on elsewhere since",
+        rfc3339(*.made_at)
+    )]
+    Backup {
+        /// The store.
+        store: String,
+        /// When the backup was made.
+        made_at: Timestamp,
+    },
     /// What is asked for would not be safe.
     #[error("{0}")]
     Unsafe(String),
@@ -80,6 +92,14 @@ pub struct Server {
     listener: TcpListener,
     address: SocketAddr,
     agents: Vec<PathBuf>,
+    adopted: Vec<String>,
+}
+
+/// What becomes of a store that is a backup.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum IfBackup {
+    Refuse,
+    Adopt,
 }
 
 impl Server {
@@ -87,8 +107,25 @@ impl Server {
     ///
     /// # Errors
     ///
-    /// [`StartError`], with everything that is wrong.
+    /// [`StartError`], with everything that is wrong; a store is a backup that nobody has adopted.
     pub async fn start(file: ServerFile, access: Access) -> Result<Self, StartError> {
+        Self::start_if(file, access, IfBackup::Refuse).await
+    }
+
+    /// As [`Server::start`], and makes every store that is a backup the one to go on with: see [`Engine::adopt`].
+    ///
+    /// # Errors
+    ///
+    /// [`StartError`], with everything that is wrong.
+    pub async fn start_adopting(file: ServerFile, access: Access) -> Result<Self, StartError> {
+        Self::start_if(file, access, IfBackup::Adopt).await
+    }
+
+    async fn start_if(
+        file: ServerFile,
+        access: Access,
+        if_backup: IfBackup,
+    ) -> Result<Self, StartError> {
         if access == Access::Dev && !file.listen.ip().is_loopback() {
             return Err(StartError::Unsafe(format!(
                 "`--dev` lets everybody in, so it listens on this machine's own address only, not on {}; use 127.0.0.1, or \
@@ -113,6 +150,7 @@ impl Server {
         for url in urls {
             engines.insert(url.clone(), open(&url, &file.limits).await?);
         }
+        let adopted = adopt(&engines, if_backup).await?;
         let keys = match engines.get(&own) {
             Some(served) => Keys::new(Arc::clone(served.engine.store())),
             None => {
@@ -151,6 +189,7 @@ impl Server {
             listener,
             address,
             agents,
+            adopted,
         })
     }
 
@@ -160,7 +199,7 @@ impl Server {
         self.address
     }
 
-    /// What whoever starts it should know: which agents there are, and which of them forget.
+    /// What whoever starts it should know: which stores were adopted, which agents there are, and which of them forget.
     #[must_use]
     pub fn notices(&self) -> Vec<String> {
         let catalog = self.world.catalog();
@@ -174,7 +213,7 @@ impl Server {
                 format!("{name}: model {model}, in memory: what it waits for is forgotten when the server ends")
             }
         });
-        lines.collect()
+        self.adopted.iter().cloned().chain(lines).collect()
     }
 
     /// Serves until `stop` is there; then ends streams, lets what is in the air come down, and goes.
@@ -239,6 +278,38 @@ pub(crate) fn canonical(url: &str) -> String {
         (Err(_), _, _) => path.to_owned(),
     };
     format!("sqlite:{}", whole.display())
+}
+
+/// Adopts every store that is a backup, if that is wanted; before anything else is done with any of them.
+async fn adopt(
+    engines: &BTreeMap<String, Served>,
+    if_backup: IfBackup,
+) -> Result<Vec<String>, StartError> {
+    if if_backup == IfBackup::Refuse {
+        for (store, served) in engines {
+            let made_at = served.engine.store().backup_made_at().await;
+            if let Some(made_at) = made_at.map_err(Error::from)? {
+                let store = store.clone();
+                return Err(StartError::Backup { store, made_at });
+            }
+        }
+        return Ok(Vec::new());
+    }
+    let mut told = Vec::new();
+    for (store, served) in engines {
+        let Some(adopted) = served.engine.adopt().await? else {
+            continue;
+        };
+        told.push(format!(
+            "{store}: adopted, from a backup of {}; threads that wait for a person's word: {}",
+            rfc3339(adopted.made_at),
+            adopted.asking.len()
+        ));
+        for key in &adopted.unreadable {
+            tracing::error!(%store, thread = %key.thread, "a thread cannot be read, and was left as it is");
+        }
+    }
+    Ok(told)
 }
 
 async fn open(url: &str, limits: &ServerLimits) -> Result<Served, StartError> {

@@ -361,6 +361,10 @@ impl Store for MemoryStore {
         Err(BackupError::Unsupported)
     }
 
+    async fn backup_made_at(&self) -> Result<Option<Timestamp>, Unavailable> {
+        Ok(None)
+    }
+
     async fn adopt(&self) -> Result<(), Unavailable> {
         Ok(())
     }

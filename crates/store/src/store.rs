@@ -355,6 +355,9 @@ pub trait Store: Send + Sync + std::fmt::Debug {
     /// Dropping the future does not stop the copying.
     async fn backup(&self, to: &Path) -> Result<(), BackupError>;
 
+    /// When this copy was made, if it is a backup that nobody has adopted; `None` for every other store.
+    async fn backup_made_at(&self) -> Result<Option<Timestamp>, Unavailable>;
+
     /// Makes a backup the store to go on with. Every lease ends and every epoch is raised far beyond what any driver of
     /// the past can name, so that none of them appends any more. A store that is no backup stays as it is.
     async fn adopt(&self) -> Result<(), Unavailable>;

@@ -9,6 +9,7 @@
     reason = "a harness that cannot go on must fail where it stands"
 )]
 
+mod adoption;
 mod agent;
 mod any_moment;
 mod client;

@@ -83,9 +83,13 @@ pub(crate) fn passed(log: &Path) -> Vec<(&'static str, usize)> {
         .collect()
 }
 
+/// While a backup is adopted: after a thread was made to ask, and before the mark is taken away.
+pub(crate) const ADOPTED_A_THREAD: &str = "engine.adopt.thread";
+pub(crate) const ADOPTED_ALL: &str = "engine.adopt.restored";
+
 /// Whether it is the process itself that notices the point.
 pub(crate) fn is_inside(point: &str) -> bool {
-    POINTS.contains(&point)
+    POINTS.contains(&point) || [ADOPTED_A_THREAD, ADOPTED_ALL].contains(&point)
 }
 
 /// A seeded choice of as many as asked for, and of as many kinds of death as possible.

@@ -46,6 +46,11 @@ impl Trace {
         answers
     }
 
+    /// How often it was restored from a backup.
+    pub(crate) fn restored(&self) -> usize {
+        self.of("restored").count()
+    }
+
     /// How often a run began.
     pub(crate) fn runs(&self) -> usize {
         self.of("run_started").count()

@@ -22,7 +22,7 @@ pub(crate) async fn backup(args: &Backup) -> Result<Exit, Failure> {
     match session.output {
         Output::Json => terminal::json(&json!({"file": args.file})),
         Output::Plain => terminal::note(&format!(
-            "the store as it was is in {}; a copy is only read until it is adopted",
+            "the store as it was is in {}; a copy is only read until it is adopted (`holdpoint recover --adopt`)",
             args.file.display()
         )),
     }

@@ -17,7 +17,7 @@ use crate::{
 ///
 /// There is no such thread, its run is over, or the store fails.
 pub(crate) async fn cancel(args: &Thread) -> Result<Exit, Failure> {
-    let session = Session::open(&args.common, IfMissing::Refuse).await?;
+    let session = Session::open_to_drive(&args.common, IfMissing::Refuse).await?;
     let key = thread_name::resolve(&session, &args.thread).await?;
     let state = session.state(&key).await?;
     session.screen.turn_to(key.thread, Some(&state));

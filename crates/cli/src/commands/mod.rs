@@ -26,7 +26,8 @@ pub(crate) async fn run(cli: Cli) -> Exit {
     let output = Output::of(match &cli.command {
         Command::Run(args) => args.common.json,
         Command::Resume(args) => args.common.json,
-        Command::Runs(args) | Command::Recover(args) => args.common.json,
+        Command::Runs(args) => args.common.json,
+        Command::Recover(args) => args.common.json,
         Command::Show(args)
         | Command::Trace(args)
         | Command::Cancel(args)

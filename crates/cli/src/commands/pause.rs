@@ -16,7 +16,7 @@ use crate::{
 ///
 /// There is no such thread, its run is over, or the store fails.
 pub(crate) async fn pause(args: &Thread) -> Result<Exit, Failure> {
-    let session = Session::open(&args.common, IfMissing::Refuse).await?;
+    let session = Session::open_to_drive(&args.common, IfMissing::Refuse).await?;
     let key = thread_name::resolve(&session, &args.thread).await?;
     drop(Box::pin(session.engine.pause(&session.by, &key, None)).await?);
     let (_, view) = session.view(&key).await?;
@@ -40,7 +40,7 @@ pub(crate) async fn pause(args: &Thread) -> Result<Exit, Failure> {
 ///
 /// There is no such thread, its run is over, or the store fails.
 pub(crate) async fn go_on(args: &Thread) -> Result<Exit, Failure> {
-    let session = Session::open(&args.common, IfMissing::Refuse).await?;
+    let session = Session::open_to_drive(&args.common, IfMissing::Refuse).await?;
     let key = thread_name::resolve(&session, &args.thread).await?;
     let state = session.state(&key).await?;
     session.screen.turn_to(key.thread, Some(&state));

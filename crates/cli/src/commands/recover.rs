@@ -8,7 +8,8 @@ use holdpoint_store::ThreadKey;
 use tokio::task::JoinSet;
 
 use crate::{
-    args::Store,
+    args::{Common, Recover},
+    backups,
     exit::Exit,
     failure::Failure,
     pending, screen,
@@ -21,8 +22,13 @@ use crate::{
 /// # Errors
 ///
 /// The store fails.
-pub(crate) async fn recover(args: &Store) -> Result<Exit, Failure> {
-    let session = Session::open(&args.common, IfMissing::Refuse).await?;
+pub(crate) async fn recover(args: &Recover) -> Result<Exit, Failure> {
+    let (session, adopted) = if args.adopt {
+        adopt(&args.common).await?
+    } else {
+        let session = Session::open_to_drive(&args.common, IfMissing::Refuse).await?;
+        (session, Vec::new())
+    };
     let looking = "looking whether other processes are still alive";
     let abandoned = tokio::select! {
         // Cancel safe: looking changes nothing.
@@ -37,7 +43,7 @@ pub(crate) async fn recover(args: &Store) -> Result<Exit, Failure> {
     abandoned.extend(session.engine.due().await?);
     abandoned.sort();
     abandoned.dedup();
-    if session.output == Output::Plain {
+    if session.output == Output::Plain && adopted.is_empty() {
         terminal::note(&match abandoned.len() {
             0 => "nothing was left behind".to_owned(),
             1 => "going on with 1 thread".to_owned(),
@@ -50,6 +56,9 @@ pub(crate) async fn recover(args: &Store) -> Result<Exit, Failure> {
     }
     let mut open = abandoned;
     let mut worst = Exit::Done;
+    for key in adopted {
+        worst = worse(worst, told(&session, print(&session, &key).await));
+    }
     loop {
         let waiting = format!("at work on {}", driving.len());
         let landed = tokio::select! {
@@ -71,15 +80,40 @@ pub(crate) async fn recover(args: &Store) -> Result<Exit, Failure> {
             Ok((key, Err(error))) => Err(Failure::from(error).about(key.thread)),
             Err(panic) => Err(Failure::unusable("crashed", panic.to_string())),
         };
-        let exit = exit.unwrap_or_else(|failure| {
-            match session.output {
-                Output::Json => failure.print_json(),
-                Output::Plain => failure.print(),
-            }
-            failure.exit()
-        });
-        worst = worse(worst, exit);
+        worst = worse(worst, told(&session, exit));
     }
+}
+
+/// What a thread that was looked at ends with. One that could not be is told of.
+fn told(session: &Session, exit: Result<Exit, Failure>) -> Exit {
+    exit.unwrap_or_else(|failure| {
+        match session.output {
+            Output::Json => failure.print_json(),
+            Output::Plain => failure.print(),
+        }
+        failure.exit()
+    })
+}
+
+/// Makes a backup the store to go on with. Returns the threads that ask since; none where it is no backup.
+async fn adopt(common: &Common) -> Result<(Session, Vec<ThreadKey>), Failure> {
+    let session = Session::open(common, IfMissing::Refuse).await?;
+    let adopting = patiently(
+        session.output,
+        "adopting the backup",
+        session.engine.adopt(),
+    );
+    let Some(adopted) = adopting.await? else {
+        return Ok((session, Vec::new()));
+    };
+    terminal::note(&backups::tell(&session.store_url, &adopted));
+    for key in &adopted.unreadable {
+        terminal::note(&format!(
+            "{} cannot be read, and was left as it is",
+            key.thread
+        ));
+    }
+    Ok((session, adopted.asking))
 }
 
 /// Waits, and says so where a person does too.

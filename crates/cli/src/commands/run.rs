@@ -35,7 +35,7 @@ pub(crate) async fn run(args: &Run) -> Result<Exit, Failure> {
         return Err(Failure::usage("`--thread` needs a name").help("leave it out to have one made"));
     }
     let definition = load(&args.file, Output::of(args.common.json))?;
-    let session = Session::open(&args.common, IfMissing::Create).await?;
+    let session = Session::open_to_drive(&args.common, IfMissing::Create).await?;
     let name = match &args.thread {
         Some(name) => name.clone(),
         None => fresh_name()?,

@@ -6,7 +6,7 @@ use holdpoint_definition::{LogFormat, ServerFile};
 use holdpoint_server::{Access, Server, StartError};
 
 use crate::{
-    args::Serve, env, exit::Exit, failure::Failure, leaving::Leaving, safe_text, terminal,
+    args::Serve, backups, env, exit::Exit, failure::Failure, leaving::Leaving, safe_text, terminal,
 };
 
 /// Serves until the process is asked to go.
@@ -25,7 +25,11 @@ pub(crate) async fn serve(args: &Serve) -> Result<Exit, Failure> {
         LogFormat::Json => tracing::info!("{}", text.trim_start()),
     };
     let access = if args.dev { Access::Dev } else { Access::Keys };
-    let server = Box::pin(Server::start(file, access)).await?;
+    let server = if args.adopt {
+        Box::pin(Server::start_adopting(file, access)).await?
+    } else {
+        Box::pin(Server::start(file, access)).await?
+    };
     let address = server.address();
     say(&format!("Holdpoint listens on http://{address}"));
     for notice in server.notices() {
@@ -106,12 +110,17 @@ fn log(format: LogFormat) {
 
 impl From<StartError> for Failure {
     fn from(error: StartError) -> Self {
+        if let StartError::Backup { store, made_at } = &error {
+            let adopt = "the same command with `--adopt`";
+            return backups::refuse(store, *made_at, adopt);
+        }
         let text = error.to_string();
         let code = match &error {
             StartError::Agents(_) => "bad_definition",
             StartError::Agent(error) => error.code(),
             StartError::Store(_) => "store_unusable",
             StartError::Keys(_) => "store_unavailable",
+            StartError::Backup { .. } => "not_adopted",
             StartError::Unsafe(_) => "unsafe",
             StartError::Address { .. } => "address_unusable",
             _ => "cannot_start",

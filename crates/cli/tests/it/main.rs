@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
+mod adopt;
 mod answers;
 mod asking;
 mod hostile;
@@ -10,5 +11,6 @@ mod life;
 mod naming;
 mod screens;
 mod serve;
+mod served;
 mod stops;
 mod support;

@@ -53,6 +53,8 @@ pub(super) fn answered(
                 }
             }
             Subject::Effect { .. } => decide_effect(state, decided),
+            // What waits for it is asked about anew, or closed, by what follows; it is not released by this.
+            Subject::Restored { .. } => return,
         }
     }
     release_others(state, &interrupt);

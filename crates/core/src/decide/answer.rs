@@ -1,6 +1,6 @@
 //! A person's answer, through the gates in their order.
 
-use super::{Draft, MAX_REJECTIONS, Reply, effect, grant, run};
+use super::{Draft, MAX_REJECTIONS, Reply, effect, grant, restore, run};
 use crate::{
     ActionId, Ask, Asked, Decided, Decision, DecisionKind, Digest, Event, FramePath, FramePhase,
     Interrupt, InterruptId, InterruptKind, InterruptStatus, Misfit, Refusal, Scope, State, Stop,
@@ -50,8 +50,10 @@ struct Taken {
     status: InterruptStatus,
     /// What the model is told, where it asked in plain words.
     says: Option<String>,
-    /// It let the run go on from a breakpoint, or not.
+    /// It let the run go on from a breakpoint, or from a backup; or not.
     at_a_node: bool,
+    /// What was pending in the backup that the run goes on from, or not.
+    restored: Option<Vec<Interrupt>>,
     frame: FramePath,
     decisions: Vec<Decided>,
     rejected: Vec<Rejected>,
@@ -116,7 +118,8 @@ fn check(draft: &Draft<'_>, reply: &Reply, given_before: usize) -> Result<Taken,
         at_a_node: interrupt
             .asks
             .iter()
-            .any(|ask| matches!(ask.subject, Subject::Node { .. })),
+            .any(|ask| matches!(ask.subject, Subject::Node { .. } | Subject::Restored { .. })),
+        restored: restore::asked_in(interrupt).map(<[Interrupt]>::to_vec),
         frame: interrupt.frame.clone(),
         rejected: rejections(state, &decisions),
         decisions,
@@ -135,7 +138,8 @@ fn says(interrupt: &Interrupt, decisions: &[Decided]) -> Option<String> {
         | Subject::Effect { .. }
         | Subject::Model
         | Subject::Node { .. }
-        | Subject::Question { .. } => None,
+        | Subject::Question { .. }
+        | Subject::Restored { .. } => None,
     })
 }
 
@@ -167,6 +171,8 @@ fn follow(draft: &mut Draft<'_>, taken: Taken) {
     let rejected = |decided: &Decided| decided.decision.kind() == DecisionKind::Reject;
     if taken.at_a_node && taken.decisions.iter().any(rejected) {
         run::stop(draft, Stop::Cancelled);
+    } else if let Some(asked) = taken.restored {
+        restore::go_on(draft, taken.interrupt, asked);
     }
     guard_against_loops(draft, taken.rejected);
 }
@@ -180,7 +186,7 @@ fn fit(
     misfits: &[(ActionId, String)],
 ) -> Result<Option<Digest>, Misfit> {
     let params_hash = match &ask.subject {
-        Subject::Model | Subject::Node { .. } => return Ok(None),
+        Subject::Model | Subject::Node { .. } | Subject::Restored { .. } => return Ok(None),
         Subject::Question { .. } => {
             let misfit = misfits.iter().find(|(id, _)| *id == ask.action_id);
             return match misfit {

@@ -3,7 +3,7 @@
 use crate::{
     Action, ActionId, Answer, Breakpoints, Confirmation, Digest, Effect, FramePath, Grant, GrantId,
     GrantUse, InterruptId, InterruptKind, InterruptMode, Limits, Lookup, OnTimeout, Outcome,
-    Params, Prompt, RunId, Span, State, ThreadId, ToolCall, ToolFacts, Usage, Verdict,
+    Params, Prompt, RunId, Span, State, ThreadId, Timestamp, ToolCall, ToolFacts, Usage, Verdict,
 };
 
 /// What can be asked of a thread.
@@ -218,6 +218,14 @@ pub enum Command {
         interrupt: Option<InterruptId>,
         /// The actions whose tool or policy changed.
         calls: Vec<RestatedCall>,
+    },
+    /// The thread was found in a backup that is being adopted: what came after is not known here. Asked twice for the same
+    /// backup, it changes nothing more.
+    Restore {
+        /// When the backup was made.
+        backup: Timestamp,
+        /// The same, as people read it.
+        spelt: String,
     },
 }
 

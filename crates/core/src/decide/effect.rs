@@ -12,7 +12,7 @@ use crate::{
 };
 
 /// What a person is told when two attempts at one write may both have been done.
-const EARLIER_ATTEMPT_DONE: &str =
+pub(super) const EARLIER_ATTEMPT_DONE: &str =
     "An earlier attempt, recorded as not done, was done after all: it may have taken effect twice.";
 
 /// The last gates before a call: what is about to run must be what was allowed, under the plan it was allowed for.
@@ -103,25 +103,7 @@ fn ask_after_all(draft: &mut Draft<'_>, id: ActionId) {
     let Some(action) = draft.state.actions.get(&id) else {
         return;
     };
-    let (allowed, description) = match &action.verdict {
-        Verdict::Ask(terms) => (terms.allowed.clone(), terms.description.clone()),
-        Verdict::Allow | Verdict::Deny => (Allowed::standard(), None),
-    };
-    let shown = description
-        .clone()
-        .unwrap_or_else(|| default_description(&action.tool.name, &action.params));
-    let ask = Ask {
-        action_id: id,
-        subject: Subject::Action {
-            tool_version: action.tool.version.clone(),
-            schema: Digest::default(),
-            params_hash: action.params_hash,
-            preview: Digest::of(shown.as_bytes()),
-        },
-        allowed,
-        description,
-    };
-    let frame = action.frame.clone();
+    let (ask, frame) = (ask_by_policy(action), action.frame.clone());
     draft.emit(Event::WarrantVoided {
         action: id,
         reason: "the grant that let it pass was revoked or has expired".to_owned(),
@@ -138,6 +120,33 @@ fn ask_after_all(draft: &mut Draft<'_>, id: ActionId) {
             asks: vec![ask],
         },
     );
+}
+
+/// What a person is asked about a call that was allowed before, as the policy wants it.
+pub(super) fn ask_by_policy(action: &Action) -> Ask {
+    let (allowed, description) = match &action.verdict {
+        Verdict::Ask(terms) => (terms.allowed.clone(), terms.description.clone()),
+        Verdict::Allow => (Allowed::standard(), None),
+        Verdict::Deny => {
+            let refuse = Allowed::new(vec![DecisionKind::Reject, DecisionKind::Respond]);
+            // INVARIANT: the list is neither empty nor repetitive.
+            (refuse.unwrap_or_else(|_| Allowed::standard()), None)
+        }
+    };
+    let shown = description
+        .clone()
+        .unwrap_or_else(|| default_description(&action.tool.name, &action.params));
+    Ask {
+        action_id: action.id,
+        subject: Subject::Action {
+            tool_version: action.tool.version.clone(),
+            schema: Digest::default(),
+            params_hash: action.params_hash,
+            preview: Digest::of(shown.as_bytes()),
+        },
+        allowed,
+        description,
+    }
 }
 
 /// Takes back what allowed an action, and tells a person why.
@@ -365,7 +374,7 @@ pub(super) fn orphaned(draft: &mut Draft<'_>, id: ActionId, attempt: u32) -> Res
 }
 
 /// The recovery table: what follows when nobody knows whether a call took effect.
-fn unknown(draft: &mut Draft<'_>, id: ActionId, reason: &str, seen: Seen) {
+pub(super) fn unknown(draft: &mut Draft<'_>, id: ActionId, reason: &str, seen: Seen) {
     let Some(action) = draft.state.actions.get(&id) else {
         return;
     };

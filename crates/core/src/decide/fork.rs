@@ -4,7 +4,7 @@
 
 use super::Draft;
 use crate::{
-    Action, ActionStatus, Event, FramePhase, Interrupt, Phase, Refusal, RunId, Span, State,
+    Action, ActionStatus, Actor, Event, FramePhase, Interrupt, Phase, Refusal, RunId, Span, State,
     Subject, ThreadId, ThreadKind, WarrantFrom,
 };
 
@@ -40,6 +40,7 @@ pub(super) fn fork(
     let mut head = from.clone();
     head.interrupts.clear();
     head.grants.clear();
+    head.restored = None;
     head.run = head.run.filter(|run| matches!(run.phase, Phase::Active(_)));
     for action in head.actions.values_mut() {
         action.run = run;
@@ -60,31 +61,45 @@ pub(super) fn fork(
         head: Box::new(head),
     });
     for interrupt in from.interrupts.values() {
-        ask_anew(draft, run, interrupt);
+        let mut interrupt = interrupt.clone();
+        adapt(&mut interrupt, run, &draft.context.by.actor);
+        ask_anew(draft, interrupt);
     }
     Ok(())
 }
 
-fn ask_anew(draft: &mut Draft<'_>, run: RunId, old: &Interrupt) {
-    let mut asks = old.asks.clone();
-    for ask in &mut asks {
-        // What the model said is in the other thread's journal.
-        if let Subject::Confirmation { reply, .. } = &mut ask.subject {
-            *reply = 0;
+/// Makes a question of the other thread one of this run.
+fn adapt(interrupt: &mut Interrupt, run: RunId, requester: &Actor) {
+    (interrupt.run, interrupt.requester) = (run, requester.clone());
+    interrupt.changes.clear();
+    for ask in &mut interrupt.asks {
+        match &mut ask.subject {
+            // What the model said is in the other thread's journal.
+            Subject::Confirmation { reply, .. } => *reply = 0,
+            Subject::Restored { asked, .. } => {
+                for one in asked {
+                    adapt(one, run, requester);
+                }
+            }
+            Subject::Action { .. }
+            | Subject::Effect { .. }
+            | Subject::Model
+            | Subject::Node { .. }
+            | Subject::Question { .. } => {}
         }
     }
+}
+
+/// Asks the same again, as another question that is open for as long as the old one was.
+pub(super) fn ask_anew(draft: &mut Draft<'_>, old: Interrupt) {
     let open_for: Option<Span> = old.expires_at.map(|at| at.since(old.asked_at));
     let interrupt = Interrupt {
         id: draft.context.seed.interrupt_id(),
-        run,
-        asks,
-        requester: draft.context.by.actor.clone(),
         asked_at: draft.now,
         expires_at: open_for.map(|span| draft.now + span),
         nonce: draft.context.seed.nonce(),
         supersedes: Some(old.id),
-        changes: Vec::new(),
-        ..old.clone()
+        ..old
     };
     draft.emit(Event::InterruptRaised(Box::new(interrupt)));
 }

@@ -109,10 +109,15 @@ pub(super) fn for_open(draft: &mut Draft<'_>, attempt: u32, outcome: Outcome, mu
     }
 }
 
-/// Takes back the question about an action that has reported after all.
+/// Takes back the question about an action that has reported after all. One that is not about it stays.
 fn withdraw(draft: &mut Draft<'_>, action: &Action) {
+    let asks = |interrupt| {
+        let asks = draft.state.interrupts.get(interrupt).map(|it| &it.asks);
+        asks.is_some_and(|asks| asks.iter().any(|ask| ask.action_id == action.id))
+    };
     if let ActionStatus::InDoubt { interrupt, .. } | ActionStatus::Held { interrupt } =
         action.status
+        && asks(&interrupt)
     {
         draft.emit(Event::InterruptClosed {
             interrupt,

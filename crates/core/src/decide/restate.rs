@@ -48,6 +48,10 @@ fn restate_in_frame(
             .asks
             .clone(),
     };
+    let restored = |ask: &Ask| matches!(ask.subject, Subject::Restored { .. });
+    if asked_before.iter().any(restored) {
+        return Err(Refusal::Stale("nobody said yet whether the run goes on"));
+    }
     let mut asks = Vec::new();
     let mut restated = Vec::new();
     let mut changes = Vec::new();

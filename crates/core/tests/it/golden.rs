@@ -375,6 +375,47 @@ fn about_words(number: u8) -> Ask {
     }
 }
 
+fn about_a_backup(number: u8, asked: Vec<Interrupt>) -> Ask {
+    Ask {
+        subject: Subject::Restored {
+            backup: at(7),
+            asked,
+        },
+        ..about_model(number)
+    }
+}
+
+/// A thread that was found in a backup, with nothing open and with everything.
+fn restored() -> Vec<Event> {
+    let pending = a_question(
+        7,
+        InterruptKind::Approval,
+        Cause::HumanApproval,
+        vec![about_action(2)],
+    );
+    let asks = [vec![], vec![pending]].map(|asked| vec![about_a_backup(3, asked)]);
+    let questions = asks.map(|asks| {
+        let question = a_question(8, InterruptKind::Error, Cause::SystemRestart, asks);
+        Event::InterruptRaised(Box::new(question))
+    });
+    let mut events = vec![
+        Event::Restored {
+            backup: at(7),
+            interrupt: None,
+            held: vec![],
+            doubted: vec![],
+        },
+        Event::Restored {
+            backup: at(7),
+            interrupt: Some(int(8)),
+            held: vec![act(1), act(2)],
+            doubted: vec![act(3)],
+        },
+    ];
+    events.extend(questions);
+    events
+}
+
 fn every_cause() -> Vec<Cause> {
     vec![
         Cause::HumanApproval,
@@ -869,6 +910,7 @@ fn events() -> Vec<Event> {
         steps(),
         frames_and_pauses(),
         grants(),
+        restored(),
         ends(),
     ];
     events.extend(more.concat());
@@ -879,7 +921,7 @@ fn events() -> Vec<Event> {
 fn every_event_is_stored_as_in_version_1() {
     let events = events();
     let names: BTreeSet<&str> = events.iter().map(Event::name).collect();
-    assert_eq!(names.len(), 31, "a kind of event is missing: {names:?}");
+    assert_eq!(names.len(), 32, "a kind of event is missing: {names:?}");
     check("events.json", &events);
 }
 
@@ -1046,6 +1088,7 @@ fn everything_open() -> State {
             hash: Digest::of(b"hash"),
             depth: 1,
         }),
+        restored: Some(at(7)),
         plan_version: 3,
         run: Some(Run {
             id: run(),

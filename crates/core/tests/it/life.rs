@@ -13,6 +13,7 @@ mod outside;
 mod pause;
 mod per_call;
 mod recovery;
+mod restore;
 mod steps;
 mod stopping;
 mod supersede;

@@ -185,6 +185,7 @@ impl Life {
                 Some(command) => (driver(), command),
                 None => return,
             },
+            Move::Restore(twice) => return self.restore(*twice),
             Move::Stray(which, how) => match self.stray(*which, *how) {
                 Some(command) => (driver(), command),
                 None => return,
@@ -374,6 +375,22 @@ impl Life {
             answer,
             misfits: vec![],
         })
+    }
+
+    /// Somebody adopts a backup that holds the thread as it is.
+    fn restore(&mut self, twice: bool) {
+        self.thread.wait(1);
+        let command = crate::thread::restore_command(self.thread.now);
+        assert!(
+            self.tell(driver(), command.clone()),
+            "it cannot be restored"
+        );
+        let state = self.batch.state().clone();
+        assert_eq!(next(&state), [], "it goes on, and nobody said so");
+        if twice {
+            assert!(self.tell(driver(), command));
+            assert_eq!(*self.batch.state(), state, "it was restored twice");
+        }
     }
 
     /// Something about anything: another attempt, an action that is closed, the wrong moment.
@@ -566,13 +583,13 @@ fn live(moves: &[(Move, bool)]) -> Life {
 fn random_lives_meet_every_kind_of_event_of_an_agents_thread() {
     let mut runner = TestRunner::deterministic();
     let mut met = BTreeSet::new();
-    for _ in 0..200 {
+    for _ in 0..300 {
         let moves = moves().new_tree(&mut runner).unwrap().current();
         let entries = live(&moves).thread.entries;
         met.extend(entries.iter().map(|entry| entry.event.name()));
     }
     // All but those that only the thread of a grant, or of a fork, has.
-    assert_eq!(met.len(), 28, "{met:?}");
+    assert_eq!(met.len(), 29, "{met:?}");
 }
 
 proptest! {

@@ -635,6 +635,24 @@ impl Thread {
         found.unwrap().id
     }
 
+    /// The thread was found in a backup that was made now, and somebody adopts it.
+    pub(crate) fn restore(&mut self) -> Vec<Event> {
+        let command = restore_command(self.now);
+        self.wait(10);
+        self.drive(command)
+    }
+
+    /// As [`Thread::restore`], from another backup that was made later.
+    pub(crate) fn restore_again(&mut self) -> Vec<Event> {
+        self.wait(10);
+        self.restore()
+    }
+
+    /// Whether a command of the driver is refused.
+    pub(crate) fn drive_refused(&mut self, command: Command) -> bool {
+        self.tell(driver(), command).is_err()
+    }
+
     pub(crate) fn cancel(&mut self) -> Vec<Event> {
         self.tell(user("ann"), Command::Cancel { run: None })
             .unwrap()
@@ -693,6 +711,13 @@ pub(crate) fn thinking(state: &State, of: &FramePath) -> Option<u32> {
         | Work::Settle { .. }
         | Work::LookUp { .. } => None,
     })
+}
+
+pub(crate) fn restore_command(backup: Timestamp) -> Command {
+    Command::Restore {
+        backup,
+        spelt: "noon".to_owned(),
+    }
 }
 
 /// The names of events.

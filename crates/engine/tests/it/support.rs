@@ -209,6 +209,19 @@ impl Place {
         rusqlite::Connection::open(self.folder.path().join("t.db")).unwrap()
     }
 
+    /// A backup of it as it is now, with the same tools: what is done there is done here too.
+    pub(crate) async fn copy(&self) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let (from, to) = (self.folder.path().join("t.db"), folder.path().join("t.db"));
+        let store = SqliteStore::open(&from, &Default::default()).unwrap();
+        holdpoint_store::Store::backup(&store, &to).await.unwrap();
+        Self {
+            folder,
+            tools: self.tools.clone(),
+            script: self.script,
+        }
+    }
+
     /// Whether an event of this name was committed.
     pub(crate) fn database_has(&self, name: &str) -> bool {
         let conn = self.database();

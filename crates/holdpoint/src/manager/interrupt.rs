@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use holdpoint_core::{
-    Choice, InterruptId, InterruptKind, InterruptStatus, OnTimeout, Span, Timestamp,
+    Choice, InterruptId, InterruptKind, InterruptStatus, OnTimeout, Prompt, Span, Timestamp,
 };
 use holdpoint_engine::Outside;
 use serde::{Deserialize, Serialize};
@@ -72,7 +72,12 @@ pub struct Interrupt {
 
 impl From<Outside> for Interrupt {
     fn from(outside: Outside) -> Self {
-        let prompt = outside.prompt().cloned().unwrap_or_default();
+        let restored = || Prompt {
+            title: "Restored from a backup".to_owned(),
+            description: outside.restored().unwrap_or_default().to_owned(),
+            ..Prompt::default()
+        };
+        let prompt = outside.prompt().cloned().unwrap_or_else(restored);
         let interrupt = &outside.interrupt;
         let lasts = interrupt
             .expires_at

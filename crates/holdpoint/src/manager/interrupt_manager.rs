@@ -254,8 +254,13 @@ impl InterruptManager {
         if let Some(closed) = already_final(&found) {
             return Err(closed);
         }
-        let prompt = found.prompt().cloned().unwrap_or_default();
-        let value = response.to_value(found.interrupt.kind, &prompt)?;
+        let decision = if found.restored().is_some() {
+            whether_asked_anew(&response)
+        } else {
+            let prompt = found.prompt().cloned().unwrap_or_default();
+            let value = response.to_value(found.interrupt.kind, &prompt)?;
+            Decision::Answer { value }
+        };
         // Whoever it says has decided: an agent is not believed.
         if !self.by.actor.may_decide() {
             let by = self.by.actor.to_string();
@@ -268,7 +273,7 @@ impl InterruptManager {
             Some(user) => Principal::new(PrincipalKind::User, self.tenant(), user),
             None => self.by.clone(),
         };
-        let answer = Answer::All(Decision::Answer { value });
+        let answer = Answer::All(decision);
         match self.engine.answer(&by, &found.key, id, answer).await {
             // A run that only asks is over; there is nothing to drive.
             Ok(_) => Ok(()),
@@ -422,6 +427,16 @@ impl InterruptManager {
                 false
             }
         }
+    }
+}
+
+/// Whether a question that was found in a backup is asked anew.
+fn whether_asked_anew(response: &Response) -> Decision {
+    if response.approved == Some(true) {
+        return Decision::APPROVE;
+    }
+    Decision::Reject {
+        message: Some(response.comment.clone()).filter(|it| !it.is_empty()),
     }
 }
 

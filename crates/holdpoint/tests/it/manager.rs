@@ -1095,3 +1095,59 @@ mod wire {
         assert_eq!(response.user_id.as_deref(), Some("flow"));
     }
 }
+
+mod backup {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_question_in_a_restored_backup_is_asked_anew_once_a_person_wants_that() {
+        let place = Place::new();
+        let asked = place.manager().create_pending(approval("a")).await.unwrap();
+        let copy = place.restored().await;
+        let manager = copy.manager();
+        let gone = manager.resolve(asked.id, Response::approve()).await;
+        assert!(
+            matches!(gone, Err(ManagerError::AlreadyFinal { .. })),
+            "{gone:?}"
+        );
+        let pending = manager.pending(Some("release")).await.unwrap();
+        let [whether] = pending.as_slice() else {
+            panic!("{pending:?}");
+        };
+        assert_eq!(whether.title, "Restored from a backup");
+        assert!(
+            whether
+                .description
+                .contains("What came after is not known here")
+        );
+        copy.wait_a(Span::from_secs(1));
+        manager
+            .resolve(whether.id, Response::approve().by("ann"))
+            .await
+            .unwrap();
+        let (again, waiter) = waiting(&manager, approval("a")).await;
+        assert_ne!(again.id, asked.id);
+        assert_eq!(again.title, asked.title);
+        manager
+            .resolve(again.id, Response::approve())
+            .await
+            .unwrap();
+        assert!(joined(waiter).await.unwrap().is_approved());
+    }
+
+    #[tokio::test]
+    async fn a_question_in_a_restored_backup_that_nobody_wants_any_more_makes_room() {
+        let place = Place::new();
+        place.manager().create_pending(approval("a")).await.unwrap();
+        let copy = place.restored().await;
+        let manager = copy.manager();
+        let pending = manager.pending(Some("release")).await.unwrap();
+        copy.wait_a(Span::from_secs(1));
+        manager
+            .reject(pending[0].id, "it was deployed")
+            .await
+            .unwrap();
+        assert_eq!(manager.pending(Some("release")).await.unwrap(), []);
+        manager.create_pending(approval("a")).await.unwrap();
+    }
+}

@@ -67,6 +67,20 @@ impl Place {
         (manager(store, &Principal::local("flow")), fails)
     }
 
+    /// A backup of it as it is now, which somebody adopts.
+    pub(crate) async fn restored(&self) -> Self {
+        let copy = Self {
+            folder: tempfile::tempdir().unwrap(),
+            clock: Arc::clone(&self.clock),
+        };
+        let to = copy.folder.path().join("t.db");
+        self.store().backup(&to).await.unwrap();
+        copy.wait_a(Span::from_secs(60));
+        let adopted = engine(copy.store()).adopt().await.unwrap().unwrap();
+        assert_eq!(adopted.asking.len(), 1);
+        copy
+    }
+
     pub(crate) fn wait_a(&self, span: Span) {
         self.clock.advance(span);
     }
@@ -212,6 +226,10 @@ impl Store for Fragile {
 
     async fn backup(&self, to: &Path) -> Result<(), BackupError> {
         self.inner.backup(to).await
+    }
+
+    async fn backup_made_at(&self) -> Result<Option<Timestamp>, Unavailable> {
+        self.inner.backup_made_at().await
     }
 
     async fn adopt(&self) -> Result<(), Unavailable> {

@@ -24,7 +24,7 @@ pub(crate) fn fields(interrupt: &Interrupt) -> Option<Vec<InputField>> {
         Subject::Confirmation { fields, .. } => Some(fields.clone()),
         Subject::Question { prompt, .. } => about_question(interrupt.kind, prompt),
         Subject::Model => yes_or_no(&interrupt.asks, "Try again"),
-        Subject::Node { .. } => yes_or_no(&interrupt.asks, "Go on"),
+        Subject::Node { .. } | Subject::Restored { .. } => yes_or_no(&interrupt.asks, "Go on"),
         Subject::Action { .. } => {
             yes_or_no(&interrupt.asks, "Approve").or_else(|| selection(&interrupt.asks))
         }

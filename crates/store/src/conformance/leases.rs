@@ -487,6 +487,7 @@ pub async fn adopting_a_store_that_is_no_backup_changes_nothing(World { here, th
     let key = key("s");
     assert!(here.append(take(&key, 0, 0)).await.is_ok());
     let before = everything(&*here, &key).await;
+    assert_eq!(there.backup_made_at().await, Ok(None));
     assert_eq!(there.adopt().await, Ok(()));
     assert_eq!(everything(&*here, &key).await, before);
     assert_eq!(

@@ -107,8 +107,14 @@ fn survey(path: &Path) -> Result<Site, OpenError> {
 fn inspect(path: &Path) -> Result<Sight, OpenError> {
     let look = |sight| connection::reader(path, sight).and_then(|conn| schema::inspect(&conn));
     let (found, sight) = match look(Sight::Shared) {
+        // Somebody died while they changed the file as a whole, by the older kind of log. What it says nobody knows until
+        // it is put back, and that takes somebody who may write.
+        Err(error) if is_forbidden(&error) && has_log(path, "-journal") => {
+            let mended = connection::keeper(path).and_then(|conn| schema::inspect(&conn));
+            (mended, Sight::Shared)
+        }
         // What was written last may still be in a log that a frozen sight does not see.
-        Err(error) if is_forbidden(&error) && !has_log(path) => {
+        Err(error) if is_forbidden(&error) && !has_log(path, "-wal") => {
             (look(Sight::Frozen), Sight::Frozen)
         }
         found => (found, Sight::Shared),
@@ -118,9 +124,10 @@ fn inspect(path: &Path) -> Result<Sight, OpenError> {
     Ok(sight)
 }
 
-fn has_log(path: &Path) -> bool {
+/// Whether the log with this ending stands beside a file, and says something.
+fn has_log(path: &Path, ending: &str) -> bool {
     let mut log = path.as_os_str().to_owned();
-    log.push("-wal");
+    log.push(ending);
     fs::metadata(PathBuf::from(log)).is_ok_and(|meta| meta.len() > 0)
 }
 

@@ -13,6 +13,7 @@ use super::{
     append::PutBlob,
     cells::{self, SetCell, Sweep},
     lease::{ChangeLease, LeaseMove},
+    marks::{self, Mark},
     opening,
     owners::Owners,
     query,
@@ -244,6 +245,14 @@ impl Store for SqliteStore {
             Ok(made) => made,
             Err(_) => Err(stopped().into()),
         }
+    }
+
+    async fn backup_made_at(&self) -> Result<Option<Timestamp>, Unavailable> {
+        let made_at = self
+            .readers
+            .query(|conn| marks::read(conn, Mark::Backup))
+            .await?;
+        Ok(made_at.map(Timestamp::from_micros))
     }
 
     async fn adopt(&self) -> Result<(), Unavailable> {

@@ -150,8 +150,15 @@ async fn a_backup_is_read_and_appended_to_but_not_driven_until_it_is_adopted() {
     );
     original.append(append("s", 0, TAKE)).await.unwrap();
     original.append(append("t", 0, Fence::Open)).await.unwrap();
+    let before = original.now();
     original.backup(&path).await.unwrap();
+    let after = original.now();
     let (copy, other) = (open(&path), open(&path));
+    for store in [&copy, &other] {
+        let made_at = store.backup_made_at().await.unwrap().unwrap();
+        assert!(before <= made_at && made_at <= after);
+    }
+    assert_eq!(original.backup_made_at().await, Ok(None));
 
     assert_eq!(copy.read(&key("s"), 0, 9).await, Ok(vec![record(1)]));
     let appended = copy.append(append("t", 1, Fence::Open)).await;
@@ -168,6 +175,9 @@ async fn a_backup_is_read_and_appended_to_but_not_driven_until_it_is_adopted() {
     assert_eq!(copy.load(&key("new")).await, Ok(None));
 
     assert_eq!(copy.adopt().await, Ok(()));
+    for store in [&copy, &other] {
+        assert_eq!(store.backup_made_at().await, Ok(None));
+    }
     // Whoever had opened it before notices.
     assert_eq!(other.take(&key("t"), LASTS).await, Ok(1_000_001));
     let appended = Appended {

@@ -312,3 +312,30 @@ async fn the_lease_of_a_store_that_was_closed_is_free_at_once() {
     drop(closed);
     assert_eq!(here.take(&key, LASTS).await, Ok(2));
 }
+
+#[tokio::test]
+async fn a_file_that_somebody_died_over_is_put_back_and_driven() {
+    let folder = TempDir::new().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    let store = SqliteStore::open(&at("test.db"), &Options::default()).unwrap();
+    store.append(first("s", Fence::Open)).await.unwrap();
+    // A copy is not in the mode that stores are written in until somebody opens it, and they may die over that.
+    store.backup(&at("copy.db")).await.unwrap();
+    let dying = Connection::open(at("copy.db")).unwrap();
+    dying
+        .execute_batch(
+            "PRAGMA cache_size = 2; BEGIN; CREATE TABLE torn (x);
+             WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 200)
+             INSERT INTO torn SELECT randomblob(4000) FROM n",
+        )
+        .unwrap();
+    for ending in ["", "-journal"] {
+        let (from, to) = (format!("copy.db{ending}"), format!("left.db{ending}"));
+        fs::copy(at(&from), at(&to)).unwrap();
+    }
+    let left = SqliteStore::open(&at("left.db"), &Options::default()).unwrap();
+    let key = first("s", Fence::Open).key;
+    assert_eq!(left.read(&key, 0, 10).await, Ok(vec![record(1)]));
+    assert_eq!(left.adopt().await, Ok(()));
+    assert_eq!(left.take(&key, LASTS).await, Ok(1_000_001));
+}

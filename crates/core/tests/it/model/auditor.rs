@@ -35,6 +35,8 @@ pub(super) struct Watched {
     /// An attempt reported that it took effect.
     done: bool,
     closed: bool,
+    /// It was found in a backup, and may have been made elsewhere.
+    doubted: bool,
     key: Option<String>,
 }
 
@@ -45,6 +47,8 @@ pub(super) struct Auditor {
     paused: bool,
     /// The frames that stand at breakpoints.
     held: BTreeMap<InterruptId, FramePath>,
+    /// The questions whether a restored run goes on.
+    restored: BTreeSet<InterruptId>,
     /// What people granted in this thread, with how often it was used.
     grants: BTreeMap<GrantId, Grant>,
     tasks: BTreeMap<FramePath, ActionId>,
@@ -63,6 +67,7 @@ impl Auditor {
         assert!(!self.paused, "started during the pause");
         let mut held = self.held.values();
         assert!(!held.any(|held| held == frame), "started at a breakpoint");
+        assert!(self.restored.is_empty(), "nobody said that it goes on");
     }
 
     /// Somebody allowed exactly this.
@@ -97,6 +102,10 @@ impl Auditor {
                 if interrupt.asks.iter().any(|ask| node(&ask.subject)) {
                     self.held.insert(interrupt.id, interrupt.frame.clone());
                 }
+                let restored = |subject: &Subject| matches!(subject, Subject::Restored { .. });
+                if interrupt.asks.iter().any(|ask| restored(&ask.subject)) {
+                    self.restored.insert(interrupt.id);
+                }
             }
             Event::InterruptClosed {
                 interrupt,
@@ -104,6 +113,7 @@ impl Auditor {
                 ..
             } => {
                 self.held.remove(interrupt);
+                self.restored.remove(interrupt);
                 for action in rejected {
                     self.watched(*action).closed = true;
                 }
@@ -200,6 +210,7 @@ impl Auditor {
                 ..
             } => {
                 self.held.remove(interrupt);
+                self.restored.remove(interrupt);
                 let given = decisions.iter().filter_map(|it| it.grant.as_deref());
                 for grant in given.filter(|it| it.terms.scope == Scope::Thread) {
                     self.grants.insert(grant.id, grant.clone());
@@ -265,6 +276,25 @@ impl Auditor {
                 original.closed = true;
                 self.actions.insert(*compensation, bound);
             }
+            Event::Restored { held, doubted, .. } => {
+                for id in held {
+                    let watched = self.watched(*id);
+                    (watched.gated, watched.allowed, watched.grant) = (true, None, None);
+                }
+                for id in doubted {
+                    let watched = self.watched(*id);
+                    (watched.doubted, watched.cleared) = (true, false);
+                }
+                // Whoever was allowed something, and is not asked about, must have been forgotten.
+                for (id, watched) in &self.actions {
+                    let waits = watched.starts == 0 && !watched.closed && !watched.compensation;
+                    let allowed = watched.allowed.is_some() || watched.grant.is_some();
+                    assert!(
+                        !(waits && allowed && !watched.stepped) || self.stopped,
+                        "{id} is allowed"
+                    );
+                }
+            }
             Event::Repinned { actions, .. } => {
                 for restated in actions {
                     let watched = self.watched(restated.action);
@@ -299,6 +329,7 @@ impl Auditor {
         let keys: BTreeSet<_> = others.filter_map(|(_, other)| other.key.clone()).collect();
         let watched = self.watched(id);
         assert!(!watched.closed, "what was settled was started again");
+        assert!(!watched.doubted, "what may have been done was started");
         assert!(
             !watched.write || watched.starts == 0 || watched.cleared,
             "a write was repeated blindly"
@@ -332,7 +363,7 @@ impl Auditor {
             Decision::Reject { .. } | Decision::Respond { .. } | Decision::Committed { .. } => {
                 watched.closed = true
             }
-            Decision::NotCommitted => watched.cleared = true,
+            Decision::NotCommitted => (watched.cleared, watched.doubted) = (true, false),
             Decision::Compensate | Decision::Answer { .. } => {}
         }
     }

@@ -38,6 +38,8 @@ pub(super) enum Move {
         actions: u8,
         how: u8,
     },
+    /// The store is restored from a backup that was made now; perhaps somebody adopts it twice.
+    Restore(bool),
     /// A command about anything at all.
     Stray(u8, u8),
 }
@@ -64,6 +66,7 @@ pub(super) fn a_move() -> impl Strategy<Value = Move> {
         7 => (small(), prop::collection::vec(small(), 4), small(), small())
             .prop_map(|(which, decisions, who, form)| Move::Answer { which, decisions, who, form }),
         2 => (small(), small(), small()).prop_map(|(which, actions, how)| Move::Restate { which, actions, how }),
+        1 => any::<bool>().prop_map(Move::Restore),
         1 => (small(), small()).prop_map(|(which, how)| Move::Stray(which, how)),
     ]
 }

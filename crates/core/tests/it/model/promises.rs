@@ -3,8 +3,9 @@
 use std::collections::BTreeSet;
 
 use holdpoint_core::{
-    Action, ActionStatus, Conversation, Doubt, FramePath, FramePhase, Index, IndexRow, Message,
-    Role, State, Status, Subject, Verdict, Wait, decode_head, decode_records, fold, next,
+    Action, ActionStatus, Ask, Conversation, Doubt, FramePath, FramePhase, Index, IndexRow,
+    Interrupt, Message, Role, State, Status, Subject, Verdict, Wait, Work, decode_head,
+    decode_records, fold, next,
 };
 
 use crate::thread::Thread;
@@ -19,10 +20,13 @@ pub(super) fn check_state(state: &State) {
                     .expect("held by no question");
                 let asked = interrupt.asks.iter().any(|ask| ask.action_id == action.id);
                 assert!(
-                    asked || action.verdict == Verdict::Allow || action.grant.is_some(),
+                    asked
+                        || is_restored(interrupt)
+                        || action.verdict == Verdict::Allow
+                        || action.grant.is_some(),
                     "held, and never asked about"
                 );
-                assert_eq!(interrupt.frame, action.frame);
+                assert!(interrupt.frame == action.frame || is_restored(interrupt));
                 assert_eq!(action.role, Role::Call);
             }
             ActionStatus::InDoubt { interrupt, .. } => {
@@ -63,6 +67,21 @@ pub(super) fn check_state(state: &State) {
                     let active = state.active().unwrap();
                     assert!(active.stop.is_none());
                     assert!(active.frames.contains_key(&interrupt.frame));
+                }
+                Subject::Restored { .. } => {
+                    let undoes = |work: &Work| match work {
+                        Work::Start { action, .. }
+                        | Work::Settle { action, .. }
+                        | Work::LookUp { action, .. } => {
+                            state.actions[action].role == Role::Compensation
+                        }
+                        Work::CallModel { .. } | Work::AwaitModel { .. } => false,
+                    };
+                    // Only what a person wants undone since.
+                    assert!(
+                        next(state).iter().all(undoes),
+                        "nobody said that it goes on"
+                    );
                 }
                 Subject::Confirmation { .. } => {
                     let frame = &state.active().unwrap().frames[&interrupt.frame];
@@ -118,6 +137,11 @@ pub(super) fn check_state(state: &State) {
         }
         Some(other) => panic!("{other:?}"),
     }
+}
+
+fn is_restored(interrupt: &Interrupt) -> bool {
+    let restored = |ask: &Ask| matches!(ask.subject, Subject::Restored { .. });
+    interrupt.asks.iter().any(restored)
 }
 
 fn check_wait(state: &State, action: &Action, on: &Wait) {
