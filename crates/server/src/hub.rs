@@ -13,8 +13,9 @@ use holdpoint_engine::{Said, Watcher};
 use holdpoint_store::{Epoch, ThreadKey};
 use tokio::sync::broadcast;
 
-/// How many hints a listener may be behind before it has to read the store.
-const BACKLOG: usize = 256;
+/// How many hints a listener may be behind before it has to read the store. Room for them is made for every thread that
+/// somebody listens to, so it is not larger than a moment needs.
+const BACKLOG: usize = 32;
 
 /// What happens in the threads of one store, as this process sees it.
 #[derive(Debug, Default)]
