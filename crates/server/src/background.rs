@@ -77,7 +77,7 @@ async fn notice(served: &Served, versions: &mut HashMap<ThreadKey, u64>) {
     };
     for (key, version) in heard.into_iter().zip(now) {
         if versions.get(&key) != Some(&version) {
-            served.hub.moved(&key);
+            served.hub.moved(&key, version);
             versions.insert(key, version);
         }
     }

@@ -49,6 +49,8 @@ pub(crate) struct Follow {
     turns: BTreeMap<FramePath, Option<Try>>,
     /// Whether the store may have more than was read.
     behind: bool,
+    /// Whether something that was said may have been missed.
+    deaf: bool,
 }
 
 impl Follow {
@@ -58,6 +60,7 @@ impl Follow {
         let listener = hub.listen(key);
         Self {
             behind: true,
+            deaf: true,
             ..Self::with(engine, listener, after)
         }
     }
@@ -74,6 +77,7 @@ impl Follow {
             heard: BTreeMap::new(),
             turns: BTreeMap::new(),
             behind: false,
+            deaf: false,
         }
     }
 
@@ -96,8 +100,9 @@ impl Follow {
                 continue;
             }
             match self.listener.next().await {
-                None => self.behind = true,
-                Some(News::Moved) => self.behind = true,
+                None => (self.behind, self.deaf) = (true, true),
+                // What is said comes by the same way as before.
+                Some(News::Moved { to }) => self.behind |= to > self.at,
                 Some(News::Committed(entries)) => self.take(&entries),
                 Some(News::Said(said)) => self.hear(said),
             }
@@ -111,7 +116,7 @@ impl Follow {
         for entry in entries {
             self.pass(entry);
         }
-        if !self.behind {
+        if !self.behind && std::mem::take(&mut self.deaf) {
             // Whoever comes in the middle, or missed something, hears what was said so far.
             for speech in self.listener.speech() {
                 self.catch_up_on(speech);
@@ -277,7 +282,7 @@ mod tests {
             for hint in &hints {
                 tell(&hub, &key, hint);
             }
-            hub.moved(&key);
+            hub.moved(&key, all.len() as u64);
             assert_eq!(seqs(&mut follow, all.len()).await, all);
             assert!(follow.queue.is_empty(), "nothing follows");
             for from in [0, 3, all.len()] {
@@ -335,6 +340,8 @@ mod tests {
         let hub = Arc::new(Hub::default());
         let mut early = Follow::with(&engine, hub.listen(&key), 0);
         tell(&hub, &key, &entries[..=at]);
+        // That the store has what was told already takes no word away.
+        hub.moved(&key, entries[at].seq);
         say(&hub, &key, &entries[at], 0, "Hel");
         say(&hub, &key, &entries[at], 3, "lo");
         // Who comes in the middle of it has read the journal so far.

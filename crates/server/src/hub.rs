@@ -75,8 +75,8 @@ pub(crate) enum News {
     Committed(Arc<[Entry]>),
     /// A model said this.
     Said(Speech),
-    /// Something was committed elsewhere.
-    Moved,
+    /// The store has events up to this one; another process may have committed them.
+    Moved { to: u64 },
 }
 
 /// Somebody's place among the listeners of a thread.
@@ -121,11 +121,11 @@ impl Hub {
         });
     }
 
-    /// Something was committed to a thread by another process.
-    pub(crate) fn moved(&self, key: &ThreadKey) {
+    /// The store has a thread's events up to this one.
+    pub(crate) fn moved(&self, key: &ThreadKey, to: u64) {
         if let Some(topic) = self.threads().get(key) {
             // Nobody listening is no failure.
-            let _ = topic.news.send(News::Moved);
+            let _ = topic.news.send(News::Moved { to });
         }
     }
 }
