@@ -17,6 +17,14 @@ pub(crate) struct Place {
 }
 
 impl Place {
+    /// The same store, among the threads of this tenant.
+    pub(crate) fn of(&self, tenant: &str) -> Self {
+        Self {
+            store: self.store.clone(),
+            tenant: tenant.to_owned(),
+        }
+    }
+
     /// A command line that goes on in the same place.
     pub(crate) fn command(&self, rest: &str) -> String {
         let mut command = format!("holdpoint {rest}");

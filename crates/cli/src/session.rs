@@ -173,7 +173,8 @@ impl Session {
         key: &ThreadKey,
         submitted: Submitted,
     ) -> Result<Watched, Failure> {
-        if submitted.is_driven_elsewhere() && self.output == Output::Plain {
+        let runs = submitted.state().status() == Some(Status::Running);
+        if runs && submitted.is_driven_elsewhere() && self.output == Output::Plain {
             terminal::note("a server or another process drives it; following");
         }
         self.watch(key, submitted.finish()).await

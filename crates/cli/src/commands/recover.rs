@@ -173,12 +173,14 @@ async fn drive(engine: Engine, key: ThreadKey) -> (ThreadKey, Result<(), Error>)
 async fn print(session: &Session, key: &ThreadKey) -> Result<Exit, Failure> {
     let (state, view) = session.view(key).await?;
     let status = state.status();
+    // It goes on with the threads of all tenants.
+    let place = session.place.of(&key.tenant);
     match session.output {
         Output::Json => terminal::json(&view),
         Output::Plain if !view.interrupts.is_empty() => {
-            terminal::data(&pending::render(&view, &session.place));
+            terminal::data(&pending::render(&view, &place));
         }
-        Output::Plain if let Some(stillness) = pending::stillness(&view, &session.place) => {
+        Output::Plain if let Some(stillness) = pending::stillness(&view, &place) => {
             terminal::data(&stillness);
         }
         Output::Plain => {
