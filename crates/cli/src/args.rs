@@ -3,7 +3,7 @@
 use std::{path::PathBuf, process::ExitCode};
 
 use clap::{Args, Parser, Subcommand, error::ErrorKind};
-use holdpoint_core::{GrantId, InterruptId};
+use holdpoint_core::{GrantId, InterruptId, Principal};
 
 use crate::{exit::Exit, failure::Failure};
 
@@ -48,7 +48,7 @@ With `--json` it prints one object a line.
 Examples:
   holdpoint runs
   holdpoint runs --json | jq -r 'select(.status == \"waiting\") | .thread_id'")]
-    Runs(Store),
+    Runs(Runs),
     /// Show how a thread stands, what it waits for, and its checkpoint
     #[command(after_help = "\
 THREAD is a thread's id (`thr_…`), AGENT/SESSION, or a session that only one agent has.
@@ -150,7 +150,7 @@ Examples:
 }
 
 /// Where threads live, and how to print.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub(crate) struct Common {
     /// Where threads are kept: `sqlite:PATH` or `memory:`
     #[arg(
@@ -164,6 +164,26 @@ pub(crate) struct Common {
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+impl Common {
+    /// Of a command that is not about anybody's threads.
+    pub(crate) fn of_nobody(&self) -> Threads {
+        Threads {
+            common: self.clone(),
+            tenant: Principal::LOCAL_TENANT.to_owned(),
+        }
+    }
+}
+
+/// Whose threads, where they live, and how to print.
+#[derive(Debug, Args)]
+pub(crate) struct Threads {
+    #[command(flatten)]
+    pub(crate) common: Common,
+    /// Whose threads: the tenant of the keys that a server's callers have
+    #[arg(long, value_name = "NAME", default_value = Principal::LOCAL_TENANT)]
+    pub(crate) tenant: String,
 }
 
 /// `holdpoint run`.
@@ -188,7 +208,7 @@ pub(crate) struct Run {
     #[arg(long, value_name = "ID")]
     pub(crate) thread: Option<String>,
     #[command(flatten)]
-    pub(crate) common: Common,
+    pub(crate) threads: Threads,
 }
 
 /// `holdpoint resume`.
@@ -231,7 +251,7 @@ pub(crate) struct Resume {
     #[command(flatten)]
     pub(crate) decision: Decision,
     #[command(flatten)]
-    pub(crate) common: Common,
+    pub(crate) threads: Threads,
 }
 
 /// What is decided: at most one of these.
@@ -247,6 +267,13 @@ pub(crate) struct Decision {
     /// One decision for each action of the interrupt
     #[arg(long, value_name = "JSON")]
     pub(crate) decisions: Option<String>,
+}
+
+/// `holdpoint runs`.
+#[derive(Debug, Args)]
+pub(crate) struct Runs {
+    #[command(flatten)]
+    pub(crate) threads: Threads,
 }
 
 /// A command on a whole store.
@@ -272,7 +299,7 @@ pub(crate) struct Thread {
     /// The thread
     pub(crate) thread: String,
     #[command(flatten)]
-    pub(crate) common: Common,
+    pub(crate) threads: Threads,
 }
 
 /// `holdpoint grants`.
@@ -282,7 +309,7 @@ pub(crate) struct Grants {
     #[arg(long, value_name = "ID")]
     pub(crate) revoke: Option<GrantId>,
     #[command(flatten)]
-    pub(crate) common: Common,
+    pub(crate) threads: Threads,
 }
 
 /// `holdpoint check`.

@@ -12,6 +12,7 @@ mod exit;
 mod failure;
 mod leaving;
 mod pending;
+mod place;
 mod safe_text;
 mod screen;
 mod session;

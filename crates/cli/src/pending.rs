@@ -9,14 +9,13 @@ use holdpoint_core::{
 use holdpoint_engine::{ActionRequest, InterruptView, RequestView, ReviewConfig, RunView};
 
 use crate::{
+    place::Place,
     safe_text::{GUTTER, line},
     terminal, zone,
 };
 
-const DEFAULT_STORE: &str = "sqlite:holdpoint.db";
-
 /// Everything that is pending, and the commands that answer it.
-pub(crate) fn render(view: &RunView, store_url: &str) -> String {
+pub(crate) fn render(view: &RunView, place: &Place) -> String {
     let mut out = String::new();
     for interrupt in &view.interrupts {
         out.push_str(&heading(view, interrupt));
@@ -27,22 +26,22 @@ pub(crate) fn render(view: &RunView, store_url: &str) -> String {
             out.push_str(&action(at + 1, request, config, &interrupt.value));
         }
         out.push('\n');
-        out.push_str(&how_to_answer(view, interrupt, store_url));
+        out.push_str(&how_to_answer(view, interrupt, place));
         out.push('\n');
     }
     out.trim_end().to_owned()
 }
 
 /// Why a run stands still that nobody is asked about, and how it goes on.
-pub(crate) fn stillness(view: &RunView, store_url: &str) -> Option<String> {
+pub(crate) fn stillness(view: &RunView, place: &Place) -> Option<String> {
     let name = thread_word(view);
     match (view.status, view.sleeps_until) {
         ("paused", _) => {
-            let again = command(&format!("continue {name}"), store_url);
+            let again = place.command(&format!("continue {name}"));
             Some(format!("{name} is paused; go on with: {again}"))
         }
         ("sleeping", Some(until)) => {
-            let again = command("recover", store_url);
+            let again = place.command("recover");
             let until = zone::short(until);
             Some(format!(
                 "{name} sleeps until {until}; then go on with: {again}"
@@ -158,12 +157,12 @@ fn is_default_text(request: &ActionRequest) -> bool {
         .is_ok_and(|params| default_description(&request.name, &params) == request.description)
 }
 
-fn how_to_answer(view: &RunView, interrupt: &InterruptView, store_url: &str) -> String {
+fn how_to_answer(view: &RunView, interrupt: &InterruptView, place: &Place) -> String {
     let mut start = format!("resume {}", thread_word(view));
     if view.interrupts.len() > 1 {
         let _ = write!(start, " --interrupt {}", interrupt.id);
     }
-    let resume = command(&start, store_url);
+    let resume = place.command(&start);
     let configs = &interrupt.value.review_configs;
     let all_allow = |kind| {
         configs
@@ -257,15 +256,6 @@ fn form_example(fields: &[InputField]) -> String {
     format!(r#"{{"type":"answer","value":{{{}}}}}"#, fields.join(","))
 }
 
-/// A command line that continues with the same store.
-pub(crate) fn command(rest: &str, store_url: &str) -> String {
-    if store_url == DEFAULT_STORE {
-        format!("holdpoint {rest}")
-    } else {
-        format!("holdpoint {rest} --store {}", shell_word(store_url))
-    }
-}
-
 /// How the thread is named on a command line: readably if its name needs no quotes, else by its id.
 pub(crate) fn thread_word(view: &RunView) -> String {
     let plain = |char: char| char.is_alphanumeric() || "-_.".contains(char);
@@ -276,12 +266,3 @@ pub(crate) fn thread_word(view: &RunView) -> String {
     }
 }
 
-/// A word that a shell passes on as it is.
-fn shell_word(text: &str) -> String {
-    let plain = |char: char| char.is_ascii_alphanumeric() || "-_./:@%+=,".contains(char);
-    if !text.is_empty() && text.chars().all(plain) {
-        text.to_owned()
-    } else {
-        format!("'{}'", line(text).replace('\'', r"'\''"))
-    }
-}

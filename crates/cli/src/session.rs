@@ -7,14 +7,14 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use holdpoint_core::{Principal, State, Status};
+use holdpoint_core::{Principal, PrincipalKind, State, Status, is_name};
 use holdpoint_engine::{Drives, Engine, Error, Kit, Options, RunView, Submitted};
 use holdpoint_store::ThreadKey;
 use holdpoint_tools::{Registry, Watchdog};
 
 use crate::{
-    args::Common, backups, env, exit::Exit, failure::Failure, leaving::Leaving, pending,
-    screen::Screen, terminal,
+    args::Threads, backups, env, exit::Exit, failure::Failure, leaving::Leaving, pending,
+    place::Place, safe_text::line, screen::Screen, terminal,
 };
 
 /// How results are printed.
@@ -49,7 +49,7 @@ pub(crate) struct Session {
     pub(crate) by: Principal,
     pub(crate) screen: Arc<Screen>,
     pub(crate) output: Output,
-    pub(crate) store_url: String,
+    pub(crate) place: Place,
     leaving: OnceLock<Leaving>,
 }
 
@@ -68,7 +68,12 @@ impl Session {
     /// # Errors
     ///
     /// It cannot be opened.
-    pub(crate) async fn open(common: &Common, missing: IfMissing) -> Result<Self, Failure> {
+    pub(crate) async fn open(threads: &Threads, missing: IfMissing) -> Result<Self, Failure> {
+        let Threads { common, tenant } = threads;
+        if !is_name(tenant) || tenant.starts_with('_') {
+            let tenant = line(tenant);
+            return Err(Failure::usage(format!("`{tenant}` cannot be a tenant")));
+        }
         if missing == IfMissing::Refuse
             && let Some(path) = common.store.strip_prefix("sqlite:")
             && !path.is_empty()
@@ -96,10 +101,13 @@ impl Session {
         let watcher: Arc<dyn holdpoint_engine::Watcher> = screen.clone();
         Ok(Self {
             engine: Engine::new(store, kit, options, Some(watcher)),
-            by: Principal::local(&env::os_user()),
+            by: Principal::new(PrincipalKind::Local, tenant, &env::os_user()),
             screen,
             output,
-            store_url: common.store.clone(),
+            place: Place {
+                store: common.store.clone(),
+                tenant: tenant.clone(),
+            },
             leaving: OnceLock::new(),
         })
     }
@@ -110,15 +118,15 @@ impl Session {
     ///
     /// It cannot be opened, or is a backup that nobody has adopted.
     pub(crate) async fn open_to_drive(
-        common: &Common,
+        threads: &Threads,
         missing: IfMissing,
     ) -> Result<Self, Failure> {
-        let session = Self::open(common, missing).await?;
+        let session = Self::open(threads, missing).await?;
         match session.engine.store().backup_made_at().await? {
             None => Ok(session),
             Some(made_at) => {
-                let adopt = pending::command("recover --adopt", &session.store_url);
-                Err(backups::refuse(&session.store_url, made_at, &adopt))
+                let adopt = session.place.command("recover --adopt");
+                Err(backups::refuse(&session.place.store, made_at, &adopt))
             }
         }
     }
@@ -165,7 +173,8 @@ impl Session {
         key: &ThreadKey,
         submitted: Submitted,
     ) -> Result<Watched, Failure> {
-        if submitted.is_driven_elsewhere() && self.output == Output::Plain {
+        let runs = submitted.state().status() == Some(Status::Running);
+        if runs && submitted.is_driven_elsewhere() && self.output == Output::Plain {
             terminal::note("a server or another process drives it; following");
         }
         self.watch(key, submitted.finish()).await
@@ -210,7 +219,7 @@ impl Session {
     /// Says what is left in the middle of its work, and how to go on: for people, also where a program reads stdout.
     pub(crate) fn say_goodbye(&self, signal: &str, left: &str, go_on: &str) {
         let text = if self.engine.store().is_durable() {
-            let command = pending::command(go_on, &self.store_url);
+            let command = self.place.command(go_on);
             format!(
                 "{signal}: left {left} in the middle of work; nothing is lost, go on with: {command}"
             )
@@ -232,9 +241,9 @@ impl Session {
 
     fn report_plainly(&self, status: Option<&Status>, view: &RunView) {
         if !view.interrupts.is_empty() {
-            terminal::data(&pending::render(view, &self.store_url));
+            terminal::data(&pending::render(view, &self.place));
         }
-        if let Some(stillness) = pending::stillness(view, &self.store_url) {
+        if let Some(stillness) = pending::stillness(view, &self.place) {
             terminal::data(&stillness);
         }
         if !view.interrupts.is_empty() {

@@ -5,7 +5,7 @@
 //! and a command that finds one commits what it has to say and follows the journal.
 
 use holdpoint_core::Span;
-use holdpoint_store::{CellChange, CellThen, SYSTEM_TENANT, Space};
+use holdpoint_store::{AppendError, CellChange, CellThen, SYSTEM_TENANT, Space};
 
 use crate::{Engine, Error, error::from_append};
 
@@ -48,16 +48,23 @@ impl Engine {
     }
 
     async fn set_presence(&self, then: CellThen) -> Result<(), Error> {
-        let (store, key) = (self.store(), self.store().owner().to_string());
-        let cell = store.cell(SYSTEM_TENANT, Space::Server, &key).await?;
-        let change = CellChange {
-            space: Space::Server,
-            key,
-            expect: cell.map_or(0, |cell| cell.version),
-            then,
-        };
-        let set = store.set_cell(SYSTEM_TENANT, change).await;
-        set.map(|_| ()).map_err(from_append)
+        let store = self.store();
+        let key = store.owner().to_string();
+        loop {
+            let cell = store.cell(SYSTEM_TENANT, Space::Server, &key).await?;
+            let change = CellChange {
+                space: Space::Server,
+                key: key.clone(),
+                expect: cell.map_or(0, |cell| cell.version),
+                then: then.clone(),
+            };
+            match store.set_cell(SYSTEM_TENANT, change).await {
+                Ok(_) => return Ok(()),
+                // A word that was given up on came through after all.
+                Err(AppendError::CellConflict { .. }) => {}
+                Err(error) => return Err(from_append(error)),
+            }
+        }
     }
 
     /// Whether this engine leaves the driving to a server that lives on the store.

@@ -150,6 +150,19 @@ impl Server {
         for url in urls {
             engines.insert(url.clone(), open(&url, &file.limits).await?);
         }
+        let listen = file.listen;
+        let unusable = |reason| StartError::Address {
+            address: listen,
+            reason,
+        };
+        // Before anything is changed: an address that is taken may mean that the original of a backup still lives.
+        let listener = TcpListener::bind(listen).await.map_err(unusable)?;
+        let address = listener.local_addr().map_err(unusable)?;
+        if access == Access::Dev && !address.ip().is_loopback() {
+            return Err(StartError::Unsafe(format!(
+                "{address} is reached from elsewhere"
+            )));
+        }
         let adopted = adopt(&engines, if_backup).await?;
         let keys = match engines.get(&own) {
             Some(served) => Keys::new(Arc::clone(served.engine.store())),
@@ -160,7 +173,6 @@ impl Server {
             }
         };
         let ServerFile {
-            listen,
             agents,
             names,
             origins,
@@ -170,17 +182,6 @@ impl Server {
         let world = Arc::new(World::new(engines, keys, access, limits, names, own));
         offer(&world, loaded)?;
         publish_for_all(&world).await?;
-        let unusable = |reason| StartError::Address {
-            address: listen,
-            reason,
-        };
-        let listener = TcpListener::bind(listen).await.map_err(unusable)?;
-        let address = listener.local_addr().map_err(unusable)?;
-        if access == Access::Dev && !address.ip().is_loopback() {
-            return Err(StartError::Unsafe(format!(
-                "{address} is reached from elsewhere"
-            )));
-        }
         world.bound_to(address);
         let router = router::router(Arc::clone(&world), &origins);
         Ok(Self {
@@ -267,7 +268,8 @@ const MEMORY: &str = "memory:";
 /// One spelling for one store.
 pub(crate) fn canonical(url: &str) -> String {
     let Some(path) = url.strip_prefix("sqlite:") else {
-        return MEMORY.to_owned();
+        // What names no store is refused when it is opened, by the name it has.
+        return url.to_owned();
     };
     let path = Path::new(path);
     let folder = path.parent().filter(|it| !it.as_os_str().is_empty());

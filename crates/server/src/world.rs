@@ -6,13 +6,14 @@ use std::{
     net::SocketAddr,
     pin::Pin,
     sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock},
+    time::Duration,
 };
 
 use holdpoint_core::{Answer, Answers, Digest, RunId, State};
 use holdpoint_definition::{Names, ServerLimits};
 use holdpoint_engine::{Agent, Engine, Error, Submitted};
 use holdpoint_store::ThreadKey;
-use tokio::sync::oneshot;
+use tokio::{sync::oneshot, time::Instant};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
@@ -53,16 +54,31 @@ pub(crate) struct World {
 pub(crate) struct Served {
     pub(crate) engine: Engine,
     pub(crate) hub: Arc<Hub>,
-    /// What went wrong when the store was last written to in the background, if anything did.
-    trouble: Arc<Mutex<Option<Problem>>>,
+    /// How the store was when it was last written to in the background.
+    health: Arc<Mutex<Health>>,
 }
+
+/// How a store is.
+#[derive(Debug)]
+struct Health {
+    /// When it was last written.
+    written: Instant,
+    /// What went wrong since.
+    trouble: Option<Problem>,
+}
+
+/// How long a store may not be written before the server is not ready: two announcements, and some.
+const SILENCE: Duration = Duration::from_secs(8);
 
 impl Served {
     pub(crate) fn new(engine: Engine, hub: Arc<Hub>) -> Self {
         Self {
             engine,
             hub,
-            trouble: Arc::default(),
+            health: Arc::new(Mutex::new(Health {
+                written: Instant::now(),
+                trouble: None,
+            })),
         }
     }
 
@@ -72,14 +88,23 @@ impl Served {
         if let Err(error) = &said {
             tracing::warn!(%error, "the store cannot be written");
         }
-        *self.trouble.lock().unwrap_or_else(PoisonError::into_inner) =
-            said.err().map(Problem::from);
+        let mut health = self.health.lock().unwrap_or_else(PoisonError::into_inner);
+        if said.is_ok() {
+            health.written = Instant::now();
+        }
+        health.trouble = said.err().map(Problem::from);
     }
 
     /// What is the matter with the store, if anything is.
     pub(crate) fn trouble(&self) -> Option<Problem> {
-        let trouble = self.trouble.lock().unwrap_or_else(PoisonError::into_inner);
-        trouble.clone()
+        let health = self.health.lock().unwrap_or_else(PoisonError::into_inner);
+        let silent = health.written.elapsed();
+        let silence = || {
+            let error = format!("the store could not be written for {} s", silent.as_secs());
+            Problem::new("store_unavailable", error)
+        };
+        let trouble = health.trouble.clone();
+        trouble.or_else(|| (silent > SILENCE).then(silence))
     }
 }
 

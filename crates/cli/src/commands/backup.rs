@@ -16,7 +16,7 @@ use crate::{
 ///
 /// The target exists, or cannot be written; the store cannot be copied.
 pub(crate) async fn backup(args: &Backup) -> Result<Exit, Failure> {
-    let session = Session::open(&args.common, IfMissing::Refuse).await?;
+    let session = Session::open(&args.common.of_nobody(), IfMissing::Refuse).await?;
     let copied = session.engine.store().backup(&args.file).await;
     copied.map_err(|error| Failure::unusable("backup_failed", error.to_string()))?;
     match session.output {

@@ -17,7 +17,7 @@ use crate::{
 ///
 /// There is no such thread, its run is over, or the store fails.
 pub(crate) async fn cancel(args: &Thread) -> Result<Exit, Failure> {
-    let session = Session::open_to_drive(&args.common, IfMissing::Refuse).await?;
+    let session = Session::open_to_drive(&args.threads, IfMissing::Refuse).await?;
     let key = thread_name::resolve(&session, &args.thread).await?;
     let state = session.state(&key).await?;
     session.screen.turn_to(key.thread, Some(&state));
@@ -34,7 +34,7 @@ pub(crate) async fn cancel(args: &Thread) -> Result<Exit, Failure> {
     match session.output {
         Output::Json => terminal::json(&view),
         Output::Plain if !view.interrupts.is_empty() => {
-            terminal::data(&pending::render(&view, &session.store_url));
+            terminal::data(&pending::render(&view, &session.place));
         }
         Output::Plain if view.cancel_requested => {
             let name = pending::thread_word(&view);

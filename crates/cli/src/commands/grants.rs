@@ -20,8 +20,8 @@ use crate::{
 /// There is no such grant, or the store fails.
 pub(crate) async fn grants(args: &Grants) -> Result<Exit, Failure> {
     let session = match args.revoke {
-        Some(_) => Session::open_to_drive(&args.common, IfMissing::Refuse).await?,
-        None => Session::open(&args.common, IfMissing::Refuse).await?,
+        Some(_) => Session::open_to_drive(&args.threads, IfMissing::Refuse).await?,
+        None => Session::open(&args.threads, IfMissing::Refuse).await?,
     };
     if let Some(grant) = args.revoke {
         Box::pin(session.engine.revoke(&session.by, grant)).await?;

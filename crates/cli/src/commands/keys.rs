@@ -29,7 +29,7 @@ pub(crate) async fn keys(args: &Args) -> Result<Exit, Failure> {
 }
 
 async fn create(args: &CreateKey) -> Result<Exit, Failure> {
-    let session = Session::open(&args.common, IfMissing::Create).await?;
+    let session = Session::open(&args.common.of_nobody(), IfMissing::Create).await?;
     if !session.engine.store().is_durable() {
         let message = "a key in a store that forgets would stand for nobody";
         return Err(Failure::usage(message).help("use `--store sqlite:PATH`"));
@@ -73,7 +73,7 @@ async fn create(args: &CreateKey) -> Result<Exit, Failure> {
 }
 
 async fn list(args: &Store) -> Result<Exit, Failure> {
-    let session = Session::open(&args.common, IfMissing::Refuse).await?;
+    let session = Session::open(&args.common.of_nobody(), IfMissing::Refuse).await?;
     let store = session.engine.store();
     let now = store.now();
     let keys = Keys::new(std::sync::Arc::clone(store));
@@ -96,7 +96,7 @@ async fn list(args: &Store) -> Result<Exit, Failure> {
 }
 
 async fn revoke(args: &RevokeKey) -> Result<Exit, Failure> {
-    let session = Session::open(&args.common, IfMissing::Refuse).await?;
+    let session = Session::open(&args.common.of_nobody(), IfMissing::Refuse).await?;
     let keys = Keys::new(std::sync::Arc::clone(session.engine.store()));
     let record = keys.revoke(&args.id).await?;
     match session.output {

@@ -24,16 +24,16 @@ use crate::{
 /// Runs a command to its exit code.
 pub(crate) async fn run(cli: Cli) -> Exit {
     let output = Output::of(match &cli.command {
-        Command::Run(args) => args.common.json,
-        Command::Resume(args) => args.common.json,
-        Command::Runs(args) => args.common.json,
+        Command::Run(args) => args.threads.common.json,
+        Command::Resume(args) => args.threads.common.json,
+        Command::Runs(args) => args.threads.common.json,
         Command::Recover(args) => args.common.json,
         Command::Show(args)
         | Command::Trace(args)
         | Command::Cancel(args)
         | Command::Pause(args)
-        | Command::Continue(args) => args.common.json,
-        Command::Grants(args) => args.common.json,
+        | Command::Continue(args) => args.threads.common.json,
+        Command::Grants(args) => args.threads.common.json,
         Command::Check(args) => args.json,
         Command::Serve(_) => false,
         Command::Keys(args) => match &args.command {

@@ -16,7 +16,7 @@ use crate::{
 ///
 /// There is no such thread, its run is over, or the store fails.
 pub(crate) async fn pause(args: &Thread) -> Result<Exit, Failure> {
-    let session = Session::open_to_drive(&args.common, IfMissing::Refuse).await?;
+    let session = Session::open_to_drive(&args.threads, IfMissing::Refuse).await?;
     let key = thread_name::resolve(&session, &args.thread).await?;
     drop(Box::pin(session.engine.pause(&session.by, &key, None)).await?);
     let (_, view) = session.view(&key).await?;
@@ -27,7 +27,7 @@ pub(crate) async fn pause(args: &Thread) -> Result<Exit, Failure> {
                 let name = pending::thread_word(&view);
                 format!("{name} is being paused: what is in flight is awaited")
             };
-            let stillness = pending::stillness(&view, &session.store_url);
+            let stillness = pending::stillness(&view, &session.place);
             terminal::data(&stillness.unwrap_or_else(in_flight));
         }
     }
@@ -40,7 +40,7 @@ pub(crate) async fn pause(args: &Thread) -> Result<Exit, Failure> {
 ///
 /// There is no such thread, its run is over, or the store fails.
 pub(crate) async fn go_on(args: &Thread) -> Result<Exit, Failure> {
-    let session = Session::open_to_drive(&args.common, IfMissing::Refuse).await?;
+    let session = Session::open_to_drive(&args.threads, IfMissing::Refuse).await?;
     let key = thread_name::resolve(&session, &args.thread).await?;
     let state = session.state(&key).await?;
     session.screen.turn_to(key.thread, Some(&state));

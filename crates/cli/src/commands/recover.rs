@@ -26,7 +26,7 @@ pub(crate) async fn recover(args: &Recover) -> Result<Exit, Failure> {
     let (session, adopted) = if args.adopt {
         adopt(&args.common).await?
     } else {
-        let session = Session::open_to_drive(&args.common, IfMissing::Refuse).await?;
+        let session = Session::open_to_drive(&args.common.of_nobody(), IfMissing::Refuse).await?;
         (session, Vec::new())
     };
     let looking = "looking whether other processes are still alive";
@@ -34,7 +34,7 @@ pub(crate) async fn recover(args: &Recover) -> Result<Exit, Failure> {
         // Cancel safe: looking changes nothing.
         abandoned = patiently(session.output, looking, session.engine.abandoned()) => abandoned?,
         signal = session.leaving().asked() => {
-            let again = pending::command("recover", &session.store_url);
+            let again = session.place.command("recover");
             terminal::note(&format!("{signal}: left before anything was begun; go on with: {again}"));
             return Ok(Exit::Waiting);
         }
@@ -97,7 +97,7 @@ fn told(session: &Session, exit: Result<Exit, Failure>) -> Exit {
 
 /// Makes a backup the store to go on with. Returns the threads that ask since; none where it is no backup.
 async fn adopt(common: &Common) -> Result<(Session, Vec<ThreadKey>), Failure> {
-    let session = Session::open(common, IfMissing::Refuse).await?;
+    let session = Session::open(&common.of_nobody(), IfMissing::Refuse).await?;
     let adopting = patiently(
         session.output,
         "adopting the backup",
@@ -106,7 +106,7 @@ async fn adopt(common: &Common) -> Result<(Session, Vec<ThreadKey>), Failure> {
     let Some(adopted) = adopting.await? else {
         return Ok((session, Vec::new()));
     };
-    terminal::note(&backups::tell(&session.store_url, &adopted));
+    terminal::note(&backups::tell(&session.place.store, &adopted));
     for key in &adopted.unreadable {
         terminal::note(&format!(
             "{} cannot be read, and was left as it is",
@@ -173,12 +173,14 @@ async fn drive(engine: Engine, key: ThreadKey) -> (ThreadKey, Result<(), Error>)
 async fn print(session: &Session, key: &ThreadKey) -> Result<Exit, Failure> {
     let (state, view) = session.view(key).await?;
     let status = state.status();
+    // It goes on with the threads of all tenants.
+    let place = session.place.of(&key.tenant);
     match session.output {
         Output::Json => terminal::json(&view),
         Output::Plain if !view.interrupts.is_empty() => {
-            terminal::data(&pending::render(&view, &session.store_url));
+            terminal::data(&pending::render(&view, &place));
         }
-        Output::Plain if let Some(stillness) = pending::stillness(&view, &session.store_url) => {
+        Output::Plain if let Some(stillness) = pending::stillness(&view, &place) => {
             terminal::data(&stillness);
         }
         Output::Plain => {

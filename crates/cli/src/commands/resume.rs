@@ -19,7 +19,7 @@ use crate::{
 ///
 /// The answer is refused and nothing has changed; the store fails.
 pub(crate) async fn resume(args: &Resume) -> Result<Exit, Failure> {
-    let session = Session::open_to_drive(&args.common, IfMissing::Refuse).await?;
+    let session = Session::open_to_drive(&args.threads, IfMissing::Refuse).await?;
     let key = thread_name::resolve(&session, &args.thread).await?;
     let state = session.state(&key).await?;
     session.screen.turn_to(key.thread, Some(&state));

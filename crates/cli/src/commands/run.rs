@@ -34,8 +34,8 @@ pub(crate) async fn run(args: &Run) -> Result<Exit, Failure> {
     if args.thread.as_ref().is_some_and(String::is_empty) {
         return Err(Failure::usage("`--thread` needs a name").help("leave it out to have one made"));
     }
-    let definition = load(&args.file, Output::of(args.common.json))?;
-    let session = Session::open_to_drive(&args.common, IfMissing::Create).await?;
+    let definition = load(&args.file, Output::of(args.threads.common.json))?;
+    let session = Session::open_to_drive(&args.threads, IfMissing::Create).await?;
     let name = match &args.thread {
         Some(name) => name.clone(),
         None => fresh_name()?,

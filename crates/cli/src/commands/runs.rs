@@ -1,10 +1,11 @@
 //! `holdpoint runs`: all runs in a table, the newest last.
 
+use holdpoint_core::Index;
 use holdpoint_engine::RunSummary;
 use serde_json::json;
 
 use crate::{
-    args::Store,
+    args::Runs,
     exit::Exit,
     failure::Failure,
     safe_text::{columns, line},
@@ -17,8 +18,8 @@ use crate::{
 /// # Errors
 ///
 /// The store fails.
-pub(crate) async fn runs(args: &Store) -> Result<Exit, Failure> {
-    let session = Session::open(&args.common, IfMissing::Refuse).await?;
+pub(crate) async fn runs(args: &Runs) -> Result<Exit, Failure> {
+    let session = Session::open(&args.threads, IfMissing::Refuse).await?;
     let runs = session.engine.summaries(session.tenant()).await?;
     match session.output {
         Output::Json => {
@@ -34,10 +35,22 @@ pub(crate) async fn runs(args: &Store) -> Result<Exit, Failure> {
                 }));
             }
         }
-        Output::Plain if runs.is_empty() => terminal::note("there are no runs yet"),
+        Output::Plain if runs.is_empty() => terminal::note(&nothing(&session).await?),
         Output::Plain => print_table(&runs),
     }
     Ok(Exit::Done)
+}
+
+/// Who sees nothing may be looking in the wrong place.
+async fn nothing(session: &Session) -> Result<String, Failure> {
+    let tenants = session.engine.store().tenants(Index::Run).await?;
+    let others: Vec<String> = tenants.iter().map(|tenant| line(tenant)).collect();
+    Ok(if others.is_empty() {
+        "there are no runs yet".to_owned()
+    } else {
+        let (ours, others) = (line(session.tenant()), others.join(", "));
+        format!("there are no runs of tenant {ours}; `--tenant` shows those of: {others}")
+    })
 }
 
 fn print_table(runs: &[RunSummary]) {

@@ -42,7 +42,7 @@ pub(crate) async fn serve(args: &Serve) -> Result<Exit, Failure> {
             );
             if has_origins {
                 say(
-                    "  --dev with `cors.origins`: pages of those origins act as `dev` in the browsers of this machine",
+                    "  --dev: `cors.origins` does not count; pages of other origins are refused",
                 );
             }
         }
@@ -100,6 +100,8 @@ fn log(format: LogFormat) {
     let builder = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
+        // Whoever read the log may be gone. That is told nobody, and stops nothing.
+        .log_internal_errors(false)
         .with_target(false);
     // A second subscriber in one process is none: the first one stays.
     let _ = match format {

@@ -28,7 +28,7 @@ struct Shown<'a> {
 ///
 /// There is no such thread, or the store fails.
 pub(crate) async fn show(args: &Thread) -> Result<Exit, Failure> {
-    let session = Session::open(&args.common, IfMissing::Refuse).await?;
+    let session = Session::open(&args.threads, IfMissing::Refuse).await?;
     let key = thread_name::resolve(&session, &args.thread).await?;
     let (state, view) = session.view(&key).await?;
     let mut journal = session.engine.journal(&key).await?;
@@ -66,7 +66,7 @@ fn print(session: &Session, state: &State, view: &RunView, checkpoint: &Checkpoi
     }
     if !view.interrupts.is_empty() {
         terminal::data("");
-        terminal::data(&pending::render(view, &session.store_url));
+        terminal::data(&pending::render(view, &session.place));
     }
     terminal::data("");
     terminal::data("checkpoint");

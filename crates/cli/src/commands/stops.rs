@@ -68,7 +68,7 @@ pub(crate) async fn to_the_last(
                 let again = format!("resume {}", pending::thread_word(&view));
                 terminal::note(&format!(
                     "nothing was decided; go on with: {}",
-                    pending::command(&again, &session.store_url)
+                    session.place.command(&again)
                 ));
                 return Ok(Exit::Waiting);
             }

@@ -19,7 +19,7 @@ use crate::{
 ///
 /// There is no such thread, the store fails, or the journal was tampered with.
 pub(crate) async fn trace(args: &Thread) -> Result<Exit, Failure> {
-    let session = Session::open(&args.common, IfMissing::Refuse).await?;
+    let session = Session::open(&args.threads, IfMissing::Refuse).await?;
     let key = thread_name::resolve(&session, &args.thread).await?;
     let journal = session.engine.journal(&key).await?;
     match session.output {

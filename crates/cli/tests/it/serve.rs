@@ -157,3 +157,36 @@ fn a_command_leaves_the_driving_to_a_server_and_drives_itself_once_that_is_dead(
     assert!(driven.stdout.contains("Done."), "{}", driven.stdout);
     assert_eq!(done(), "by server\nby command\n");
 }
+
+#[test]
+fn a_terminal_sees_and_answers_what_another_tenant_asks() {
+    let world = World::with_examples();
+    let made = world.hold(&["keys", "create", "--tenant", "acme", "--name", "ann"]);
+    let key = made.ends(0).stdout.trim().to_owned();
+    let store = ["refund/agent.yaml", "--store", "sqlite:holdpoint.db"];
+    let served = Served::start(&world, &store);
+    let body =
+        json!({"agent_id": "refund", "session_id": "s", "input": "Please refund order 1001"});
+    let (status, _) = served.ask("POST", "/api/v1/runs", Some(&key), Some(&body));
+    assert_eq!(status, 201);
+    let nothing = world.hold(&["runs"]).ends(0);
+    assert!(
+        nothing.stderr.contains("there are no runs of tenant local")
+            && nothing.stderr.contains("acme"),
+        "{}",
+        nothing.stderr
+    );
+    world.hold(&["show", "refund/s"]).ends(4);
+    let acme = ["--tenant", "acme"];
+    while world.json(3, &[&["show", "refund/s"][..], &acme].concat())["interrupts"] == json!([]) {}
+    let shown = world.hold(&[&["show", "refund/s"][..], &acme].concat());
+    assert!(
+        shown.ends(3).stdout.contains("--tenant acme"),
+        "the commands it names go on in the same place"
+    );
+    let resume = ["resume", "refund/s", "--approve"];
+    world.hold(&[&resume[..], &acme].concat()).ends(0);
+    assert_eq!(world.effects(), 1);
+    let bad = world.hold(&["runs", "--tenant", "_system"]).ends(2);
+    assert!(bad.stderr.contains("cannot be a tenant"), "{}", bad.stderr);
+}

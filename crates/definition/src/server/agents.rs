@@ -47,15 +47,9 @@ fn in_folder(folder: &Path, problems: &mut Vec<Problem>) -> Vec<PathBuf> {
             return Vec::new();
         }
     };
-    let before = problems.len();
-    files.retain(|file| match is_agent(file) {
-        Ok(is_agent) => is_agent,
-        Err(found) => {
-            problems.extend_from_slice(found.as_slice());
-            false
-        }
-    });
-    if files.is_empty() && problems.len() == before {
+    // What cannot be read may be an agent: loading it says what is wrong with it, and nothing of the others.
+    files.retain(|file| is_agent(file).unwrap_or(true));
+    if files.is_empty() {
         let message = "has no agents: no `*.yaml` or `*.yml` file in it says `kind: Agent`";
         let mut problem = Problem::of_file(&name, message);
         problem.help = Some("folders in it are not looked at; list them as well".to_owned());

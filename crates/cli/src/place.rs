@@ -1,0 +1,49 @@
+//! Where a command works: on which store, and among whose threads.
+
+use holdpoint_core::Principal;
+
+use crate::safe_text::line;
+
+/// The store of whoever names none.
+const DEFAULT_STORE: &str = "sqlite:holdpoint.db";
+
+/// Where a command works.
+#[derive(Debug, Clone)]
+pub(crate) struct Place {
+    /// The store.
+    pub(crate) store: String,
+    /// Whose threads are seen.
+    pub(crate) tenant: String,
+}
+
+impl Place {
+    /// The same store, among the threads of this tenant.
+    pub(crate) fn of(&self, tenant: &str) -> Self {
+        Self {
+            store: self.store.clone(),
+            tenant: tenant.to_owned(),
+        }
+    }
+
+    /// A command line that goes on in the same place.
+    pub(crate) fn command(&self, rest: &str) -> String {
+        let mut command = format!("holdpoint {rest}");
+        if self.store != DEFAULT_STORE {
+            command.push_str(&format!(" --store {}", shell_word(&self.store)));
+        }
+        if self.tenant != Principal::LOCAL_TENANT {
+            command.push_str(&format!(" --tenant {}", shell_word(&self.tenant)));
+        }
+        command
+    }
+}
+
+/// A word that a shell passes on as it is.
+fn shell_word(text: &str) -> String {
+    let plain = |char: char| char.is_ascii_alphanumeric() || "-_./:@%+=,".contains(char);
+    if !text.is_empty() && text.chars().all(plain) {
+        text.to_owned()
+    } else {
+        format!("'{}'", line(text).replace('\'', r"'\''"))
+    }
+}
