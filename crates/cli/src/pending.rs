@@ -265,4 +265,3 @@ pub(crate) fn thread_word(view: &RunView) -> String {
         view.thread_id.to_string()
     }
 }
-

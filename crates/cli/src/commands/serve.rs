@@ -41,9 +41,7 @@ pub(crate) async fn serve(args: &Serve) -> Result<Exit, Failure> {
                 "  --dev: no key is needed, and everybody who reaches this address is the user `dev`",
             );
             if has_origins {
-                say(
-                    "  --dev: `cors.origins` does not count; pages of other origins are refused",
-                );
+                say("  --dev: `cors.origins` does not count; pages of other origins are refused");
             }
         }
         Access::Keys => say(

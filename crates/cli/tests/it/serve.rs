@@ -190,3 +190,42 @@ fn a_terminal_sees_and_answers_what_another_tenant_asks() {
     let bad = world.hold(&["runs", "--tenant", "_system"]).ends(2);
     assert!(bad.stderr.contains("cannot be a tenant"), "{}", bad.stderr);
 }
+
+#[test]
+fn a_server_whose_log_nobody_reads_goes_on() {
+    let world = World::with_examples();
+    let log = std::fs::OpenOptions::new()
+        .write(true)
+        .open("/dev/full")
+        .unwrap();
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = port.local_addr().unwrap().to_string();
+    drop(port);
+    let mut server = world.command();
+    server
+        .args(["serve", "--dev", "refund/agent.yaml", "--listen", &address])
+        .stderr(log);
+    let served = Served::beside(server.spawn().unwrap(), &address);
+    let (status, said) = served.ask("GET", "/healthz", None, None);
+    assert_eq!((status, said.as_str()), (200, "ok\n"));
+    let body =
+        json!({"agent_id": "refund", "session_id": "s", "input": "Please refund order 1001"});
+    let (status, _) = served.ask("POST", "/api/v1/runs", None, Some(&body));
+    assert_eq!(status, 201);
+    until_it_asks(&world, "refund/s");
+}
+
+#[test]
+fn what_names_no_store_is_refused_and_not_taken_for_memory() {
+    let world = World::with_examples();
+    for store in ["foo.db", "redis://x", ""] {
+        let refused = world
+            .hold(&["serve", "--dev", "refund/agent.yaml", "--store", store])
+            .ends(2);
+        assert!(
+            refused.stderr.contains("sqlite:PATH"),
+            "{store}: {}",
+            refused.stderr
+        );
+    }
+}

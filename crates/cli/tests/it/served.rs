@@ -48,6 +48,18 @@ impl Served {
         }
     }
 
+    /// A server that was started at this address, once it can be reached.
+    pub(crate) fn beside(process: Child, address: &str) -> Self {
+        while TcpStream::connect(address).is_err() {
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+        Self {
+            process,
+            address: address.to_owned(),
+            said: Vec::new(),
+        }
+    }
+
     /// One request. The body of the answer is read to its end.
     pub(crate) fn ask(
         &self,

@@ -212,7 +212,7 @@ fn what_may_be_a_misspelt_agent_is_not_passed_over() {
 }
 
 #[test]
-fn what_cannot_be_told_to_be_an_agent_or_not_is_a_problem() {
+fn a_folder_without_an_agent_is_a_problem_and_what_cannot_be_read_may_be_one() {
     let dir = site();
     let folder = |name: &str, files: &[(&str, &str)]| {
         let folder = dir.path().join(name);
@@ -225,7 +225,6 @@ fn what_cannot_be_told_to_be_an_agent_or_not_is_a_problem() {
     let folders = [
         folder("empty", &[]),
         folder("other", &[("s.yaml", "kind: Scenario\n")]),
-        folder("broken", &[("a.yaml", "kind: \"Agent"), ("b.yaml", "")]),
     ];
     let said = agent_files(&folders).unwrap_err().to_string();
     assert_snapshot!(said.replace(dir.path().to_str().unwrap(), "DIR"), @r"
@@ -233,8 +232,14 @@ fn what_cannot_be_told_to_be_an_agent_or_not_is_a_problem() {
       help: folders in it are not looked at; list them as well
     DIR/other: has no agents: no `*.yaml` or `*.yml` file in it says `kind: Agent`
       help: folders in it are not looked at; list them as well
-    DIR/broken/a.yaml:1:7: kind: not valid YAML: unclosed quote
-    DIR/broken/b.yaml:1:1: the file is empty
-      help: begin with `apiVersion: holdpoint/v1` and `kind: Agent`
     ");
+    let broken = folder("broken", &[("a.yaml", "kind: \"Agent"), ("b.yaml", "")]);
+    let taken = agent_files(std::slice::from_ref(&broken)).unwrap();
+    assert_eq!(taken, [broken.join("a.yaml"), broken.join("b.yaml")]);
+    for file in taken {
+        assert!(
+            holdpoint_definition::load(&file).is_err(),
+            "loading it says what is wrong"
+        );
+    }
 }

@@ -411,6 +411,14 @@ async fn a_broken_file_in_a_folder_takes_no_other_agent_away() {
             "{broken:?}: {shown}"
         );
     }
+    // And keeps no other one as it was.
+    let file = agents.join("clerk.yaml");
+    let text = std::fs::read_to_string(&file).unwrap();
+    let newer = text.replace("{name: clerk}", "{name: clerk, version: \"2\"}");
+    std::fs::write(&file, newer).unwrap();
+    world
+        .agents_until(|agents| agents["items"][0]["version"] == "2")
+        .await;
     world.waiting("s").await;
 }
 
