@@ -229,3 +229,22 @@ fn what_names_no_store_is_refused_and_not_taken_for_memory() {
         );
     }
 }
+
+#[test]
+fn a_backup_is_not_adopted_by_a_server_whose_address_is_taken() {
+    let world = World::with_examples();
+    let ask = ["run", "refund/agent.yaml", "--thread", "s", "--input"];
+    let refund = ["Please refund order 1001"];
+    world.hold(&[&ask[..], &refund].concat()).ends(3);
+    world.hold(&["backup", "copy.db"]).ends(0);
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let serve = ["serve", "--dev", "--adopt", "refund/agent.yaml"];
+    let copy = ["--store", "sqlite:copy.db"];
+    let listen = ["--listen", &address];
+    let refused = world.hold(&[&serve[..], &copy, &listen].concat()).ends(2);
+    assert!(refused.stderr.contains(&address), "{}", refused.stderr);
+    let resume = ["resume", "refund/s", "--approve"];
+    let resumed = world.hold(&[&resume[..], &copy].concat()).ends(2);
+    assert!(resumed.stderr.contains("backup"), "{}", resumed.stderr);
+}

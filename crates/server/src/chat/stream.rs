@@ -7,9 +7,9 @@ use axum::{
     http::{HeaderMap, HeaderValue, header},
     response::{IntoResponse as _, Response},
 };
-use futures::{FutureExt as _, StreamExt as _, stream};
+use futures::stream;
 use holdpoint_core::{Event, RunId, State, Status, fold};
-use tokio::time::{Instant, Interval, MissedTickBehavior, interval, timeout};
+use tokio::time::{Instant, Interval, MissedTickBehavior, interval};
 
 use super::{
     state,
@@ -57,8 +57,8 @@ pub(crate) struct Reader {
     pub(crate) listener: Listener,
 }
 
-/// The stream of what a command led to. It begins with its first bytes where those come soon: one packet, not two.
-pub(crate) async fn respond(
+/// The stream of what a command led to.
+pub(crate) fn respond(
     world: &Arc<World>,
     served: &Served,
     placed: &Placed,
@@ -73,7 +73,7 @@ pub(crate) async fn respond(
     let mut beat = interval(HEARTBEAT);
     beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
     beat.reset();
-    let mut chat = Box::new(Chat {
+    let chat = Chat {
         world: Arc::clone(world),
         served: served.clone(),
         follow,
@@ -85,28 +85,11 @@ pub(crate) async fn respond(
         key: reader.key,
         over: false,
         _permit: reader.permit,
-    });
-    let mut first = Box::pin(async move {
-        let bytes = chat.next().await;
-        (bytes, chat)
-    });
-    let soon = timeout(BREATH, &mut first).await;
-    let begun = async move {
-        match soon {
-            Ok(begun) => begun,
-            Err(_) => first.await,
-        }
     };
-    let bytes = begun.map(|(first, chat)| {
-        let rest = stream::unfold(chat, |mut chat| async move {
-            let bytes = Box::pin(chat.next()).await?;
-            Some((bytes, chat))
-        });
-        stream::iter(first).chain(rest)
+    let bytes = stream::unfold(Box::new(chat), |mut chat| async move {
+        let bytes = Box::pin(chat.next()).await?;
+        Some((Ok::<_, std::convert::Infallible>(bytes), chat))
     });
-    let bytes = bytes
-        .flatten_stream()
-        .map(Ok::<_, std::convert::Infallible>);
     let mut response = Body::from_stream(bytes).into_response();
     let headers = response.headers_mut();
     event_stream(headers);

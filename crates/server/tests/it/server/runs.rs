@@ -452,3 +452,25 @@ async fn a_body_is_an_object_and_an_id_that_is_none_is_absent() {
         .await;
     assert_eq!((code, &problem["code"]), (404, &json!("not_found")));
 }
+
+#[tokio::test]
+async fn a_server_whose_store_cannot_be_written_is_not_ready_until_it_can() {
+    let world = World::dev().await;
+    assert_eq!(world.get("/readyz").await.0, 200);
+    let other = rusqlite::Connection::open(world.folder.path().join("main.db")).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let until = async |wanted: u16| {
+        for _ in 0..300 {
+            let (code, said) = world.get("/readyz").await;
+            if code == wanted {
+                return said;
+            }
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+        panic!("/readyz never said {wanted}");
+    };
+    assert_eq!(until(503).await["code"], "store_unavailable");
+    assert_eq!(world.get("/healthz").await.0, 200);
+    other.execute_batch("ROLLBACK").unwrap();
+    until(200).await;
+}
