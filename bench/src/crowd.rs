@@ -19,6 +19,7 @@ use crate::{
     holdpoint::{self, Bench, session},
     process,
     scene::Asking,
+    served,
 };
 
 /// How many questions a page has.
@@ -47,6 +48,12 @@ pub(crate) enum Errand {
         /// How many are resumed.
         #[arg(long)]
         resumes: usize,
+    },
+    /// W1 and W2 over HTTP: serves until stdin ends.
+    #[command(hide = true)]
+    Serve {
+        /// The database.
+        file: PathBuf,
     },
     /// W4: resumes and parks until it is killed, saying how far it is.
     #[command(hide = true)]
@@ -92,13 +99,19 @@ impl Errand {
                 parked,
                 resumes,
             } => tell(&resume(file, *parked, *resumes).await?),
+            Self::Serve { file } => served::serve(file).await,
             Self::Work { file, parked } => work(file, *parked).await,
             Self::Start { file, parked } => start(file, *parked).await,
         }
     }
 }
 
-fn tell(what: &impl Serialize) -> anyhow::Result<()> {
+/// Says something to whoever started this process.
+///
+/// # Errors
+///
+/// It cannot be written.
+pub(crate) fn tell(what: &impl Serialize) -> anyhow::Result<()> {
     println!("{}", serde_json::to_string(what)?);
     Ok(())
 }

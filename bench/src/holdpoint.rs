@@ -1,7 +1,6 @@
 //! Holdpoint itself, through its engine, on its SQLite store.
 
 use std::{
-    collections::BTreeMap,
     ops::Range,
     path::Path,
     sync::{
@@ -11,18 +10,13 @@ use std::{
 };
 
 use anyhow::{Context as _, ensure};
-use holdpoint_core::{
-    Answer, Decision, Definition, InterruptId, Principal, PrincipalKind, RunId, Status, ThreadId,
-};
-use holdpoint_definition::Loaded;
-use holdpoint_engine::{Agent, Engine, Kit, Options, PendingPage};
-use holdpoint_models::Model;
+use holdpoint_core::{Answer, Decision, InterruptId, Principal, RunId, Status, ThreadId};
+use holdpoint_engine::{Agent, Engine, Options, PendingPage};
 use holdpoint_store::{SharedStore, SqliteStore, ThreadKey};
-use holdpoint_tools::{Registry, Watchdog};
 use tokio::{task::JoinSet, time::Instant};
 
 use crate::{
-    scene::{Asking, Counter, Ledger, MODEL, Stepper, TOOL, definition},
+    scene::{Asking, Ledger, Scene},
     workload::{Parking, Spent, Steps, Stopwatch, Tenths},
 };
 
@@ -49,38 +43,14 @@ impl Bench {
         steps: usize,
         characters: usize,
     ) -> anyhow::Result<Self> {
-        let ledger = Arc::new(Ledger::default());
-        let tool = Counter::new(Arc::clone(&ledger), characters);
-        let model: Arc<dyn Model> = Arc::new(Stepper { steps });
-        let kit = Kit {
-            registry: Registry::new().with(TOOL, tool),
-            watchdog: Watchdog::default(),
-            models: BTreeMap::from([(MODEL.to_owned(), model)]),
-        };
+        let Scene {
+            definition,
+            kit,
+            ledger,
+        } = Scene::new(asking, steps, characters);
         let engine = Engine::new(store, kit, Options::default(), None);
-        let operator = Principal::local("bench");
-        Self::with(engine, definition(asking), operator, ledger).await
-    }
-
-    /// On this store, with an agent from a file, as the user that a server without keys knows. What the agent's tool
-    /// does is not counted here.
-    ///
-    /// # Errors
-    ///
-    /// The store fails, or the file cannot be used.
-    pub(crate) async fn of_file(store: SharedStore, file: &Path) -> anyhow::Result<Self> {
-        let engine = Engine::new(store, Kit::new(), Options::default(), None);
-        let Loaded { definition, .. } = holdpoint_definition::load(file)?;
-        let operator = Principal::new(PrincipalKind::User, Principal::LOCAL_TENANT, "dev");
-        Self::with(engine, definition, operator, Arc::default()).await
-    }
-
-    async fn with(
-        engine: Engine,
-        definition: Definition,
-        operator: Principal,
-        ledger: Arc<Ledger>,
-    ) -> anyhow::Result<Self> {
+        // Who a server without keys knows.
+        let operator = Principal::local("dev");
         let agent = engine.publish(&operator.actor.tenant, definition).await?;
         Ok(Self {
             engine,

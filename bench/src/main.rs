@@ -24,7 +24,6 @@ mod scene;
 mod script;
 mod served;
 mod target;
-mod till;
 mod workload;
 
 use std::{fs, path::Path, process::ExitCode};

@@ -25,12 +25,14 @@ use crate::{
 /// Who waits for which awakeable: the session's name, and where its id goes.
 type Waiting = RefCell<HashMap<String, oneshot::Sender<Awakeable>>>;
 
-/// Into how many partitions its server divides what it keeps.
+/// How it is set up.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Shape {
-    /// As many as it does when nobody says anything.
+    /// As it comes and as its documentation says: the server divides what it keeps into as many partitions as it does when
+    /// nobody says anything, and that somebody was asked is recorded.
     Shipped,
-    /// As many as there are processors.
+    /// As fast as we could make it: as many partitions as there are processors, and that somebody was asked is not
+    /// recorded.
     Tuned,
 }
 
@@ -78,7 +80,7 @@ impl Restate {
         shape: Shape,
     ) -> anyhow::Result<Shared> {
         let server = Server::start(&self.installed, folder, shape.partitions()).await?;
-        let service = Service::start(&self.installed).await?;
+        let service = Service::start(&self.installed, shape).await?;
         server.register(&service).await?;
         let waiting = Waiting::default();
         let measuring = async {

@@ -22,7 +22,6 @@ use crate::{
     restate::Restate,
     rounds::{parked::Crowds, rates::Rates},
     script::Script,
-    served::Site,
     workload::Workload,
 };
 
@@ -51,7 +50,6 @@ pub(crate) struct Rounds<'a> {
     plan: Plan,
     databases: Databases<'a>,
     peers: Peers,
-    site: Option<Site>,
     samples: Samples,
     rates: Rates,
     weights: Vec<String>,
@@ -64,10 +62,7 @@ impl<'a> Rounds<'a> {
     ///
     /// A server is to be measured, and was not built.
     pub(crate) fn new(plan: Plan, folder: &'a Path, peers: Peers) -> anyhow::Result<Self> {
-        let is_served = plan.systems.contains(&System::Holdpoint)
-            && (plan.has(Workload::W1Http) || plan.has(Workload::W2Http));
         Ok(Self {
-            site: is_served.then(|| Site::new(folder)).transpose()?,
             plan,
             databases: Databases::new(folder),
             peers,
@@ -140,11 +135,6 @@ impl<'a> Rounds<'a> {
         restate.context("Restate is not installed")
     }
 
-    /// Where Holdpoint is served.
-    fn site(&self) -> anyhow::Result<&Site> {
-        self.site.as_ref().context("nothing is served")
-    }
-
     /// What to start for W2 and W4; nothing for a system that has no part in them.
     fn program(&self, system: System) -> anyhow::Result<Option<Program>> {
         Ok(match system {
@@ -159,7 +149,7 @@ impl<'a> Rounds<'a> {
         let parked = self.plan.parked(system);
         parked
             .into_iter()
-            .rfind(|parked| crowds.has(Workload::W2, system, *parked))
+            .rfind(|parked| crowds.has(system, *parked))
     }
 }
 

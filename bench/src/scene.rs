@@ -13,15 +13,16 @@ use holdpoint_core::{
     Allowed, Breakpoints, Definition, Effect, FORMAT, Gate, Hooks, InterruptMode, Limits, Outcome,
     Policy, Ruling, Runner, Span, ToolCall, ToolKind, ToolSpec,
 };
+use holdpoint_engine::Kit;
 use holdpoint_models::{Delta, Failure, Model, Reply, Request, Usage};
 use holdpoint_tools::{Call, Tool};
 use tokio::time::Instant;
 
 /// The one tool.
-pub(crate) const TOOL: &str = "transfer";
+const TOOL: &str = "transfer";
 
 /// The one model.
-pub(crate) const MODEL: &str = "bench:steps";
+const MODEL: &str = "bench:steps";
 
 /// Whether a person is asked before the tool runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,7 +34,7 @@ pub(crate) enum Asking {
 }
 
 /// The agent's definition.
-pub(crate) fn definition(asking: Asking) -> Definition {
+fn definition(asking: Asking) -> Definition {
     let gate = match asking {
         Asking::Always => Gate::ask(Allowed::standard()),
         Asking::Never => Gate::open(),
@@ -80,11 +81,34 @@ pub(crate) fn definition(asking: Asking) -> Definition {
     }
 }
 
+/// The agent, the code that it is made from, and what its tool sees.
+#[derive(Debug)]
+pub(crate) struct Scene {
+    pub(crate) definition: Definition,
+    pub(crate) kit: Kit,
+    pub(crate) ledger: Arc<Ledger>,
+}
+
+impl Scene {
+    /// The model makes so many calls before it is done; their results have so many characters.
+    pub(crate) fn new(asking: Asking, steps: usize, characters: usize) -> Self {
+        let ledger = Arc::new(Ledger::default());
+        let tool = Counter::new(Arc::clone(&ledger), characters);
+        Self {
+            definition: definition(asking),
+            kit: Kit::new()
+                .with_tool(TOOL, tool)
+                .with_model(MODEL, Stepper { steps }),
+            ledger,
+        }
+    }
+}
+
 /// Calls the tool once a turn until it has been called often enough, then says that it is done.
 #[derive(Debug)]
-pub(crate) struct Stepper {
+struct Stepper {
     /// How many calls a run makes.
-    pub(crate) steps: usize,
+    steps: usize,
 }
 
 #[async_trait]
@@ -144,18 +168,18 @@ impl Ledger {
 
 /// Counts its calls, and returns random text.
 #[derive(Debug)]
-pub(crate) struct Counter {
+struct Counter {
     /// Where it counts.
-    pub(crate) ledger: Arc<Ledger>,
+    ledger: Arc<Ledger>,
     /// How many characters it returns; none: a short fixed text, and times are not kept.
-    pub(crate) characters: usize,
+    characters: usize,
     /// The state of its random numbers.
-    pub(crate) random: AtomicU64,
+    random: AtomicU64,
 }
 
 impl Counter {
     /// A tool that returns this many characters.
-    pub(crate) fn new(ledger: Arc<Ledger>, characters: usize) -> Self {
+    fn new(ledger: Arc<Ledger>, characters: usize) -> Self {
         let random = AtomicU64::new(0x9e37_79b9_7f4a_7c15);
         Self {
             ledger,

@@ -68,9 +68,12 @@ fn dispatch(words: &[String]) -> anyhow::Result<()> {
 }
 
 fn bench(arguments: &[String]) -> anyhow::Result<()> {
-    // Together, so that what both need is built once; the bench starts the binary that lies beside it.
-    let packages = ["-p", "holdpoint-cli", "-p", "holdpoint-bench"];
-    step::run(step::cargo(&["build", "--release"]).args(packages))?;
+    step::run(&mut step::cargo(&[
+        "build",
+        "--release",
+        "-p",
+        "holdpoint-bench",
+    ]))?;
     let bench = env::target_dir()?.join("release/holdpoint-bench");
     step::run(Command::new(bench).args(arguments).current_dir(env::root()))
 }

@@ -1,17 +1,20 @@
 // Restate, doing what Holdpoint is measured by: the service that its server calls.
 //
-// The handler is the least that parks: an awakeable, and after it an effect that is recorded. There is no model. The
-// awakeable's id goes to whoever started this, as a line on stdout: nothing could cost less, and nothing of it is recorded.
+// The handler is the least that parks: an awakeable, its id told to a person, and an effect. There is no model. Telling is
+// a step that is recorded, as Restate's documentation has it, so that nobody is asked twice; with the word `unrecorded` it
+// is not, which is less than is promised and costs less. Who is told is whoever started this, by a line on stdout.
 //
 // The first line says on which port it listens; when stdin ends, the last one says how often the effect happened.
 
 import * as restate from "@restatedev/restate-sdk";
 
+const isRecorded = process.argv[2] !== "unrecorded";
 let effects = 0;
 
 async function transfer(ctx, run) {
   const { id, promise } = ctx.awakeable();
-  tell([run, id]);
+  const ask = () => tell([run, id]);
+  await (isRecorded ? ctx.run("ask", ask) : ask());
   const decision = await promise;
   if (decision !== "approve") {
     throw new restate.TerminalError("it was not approved");

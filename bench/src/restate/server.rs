@@ -17,7 +17,7 @@ use tokio::{
     time::{Instant, sleep},
 };
 
-use super::{client::Awakeable, npm::Installed};
+use super::{Shape, client::Awakeable, npm::Installed};
 use crate::{http::Connection, process};
 
 /// How long the server may take to be there.
@@ -132,9 +132,13 @@ pub(super) struct Service {
 
 impl Service {
     /// Starts it.
-    pub(super) async fn start(installed: &Installed) -> anyhow::Result<Self> {
+    pub(super) async fn start(installed: &Installed, shape: Shape) -> anyhow::Result<Self> {
         let mut child = Command::new(&installed.node)
             .arg(&installed.service)
+            .args(match shape {
+                Shape::Shipped => None,
+                Shape::Tuned => Some("unrecorded"),
+            })
             .env("NODE_ENV", "production")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

@@ -12,9 +12,7 @@ impl Rounds<'_> {
             else {
                 continue;
             };
-            let file = self
-                .databases
-                .copy(crowds.file(Workload::W2, system, parked)?)?;
+            let file = self.databases.copy(crowds.file(system, parked)?)?;
             let many = parked.to_string();
             let mut work = program.command("work", &file);
             work.args(["--parked", &many]);

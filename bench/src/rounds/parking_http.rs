@@ -8,7 +8,7 @@ use crate::{
     lean::alone,
     measurement::System,
     restate::Shape,
-    served::Door,
+    served::{self, Door},
     workload::{Parking, Shared, Workload},
 };
 
@@ -77,7 +77,7 @@ impl Rounds<'_> {
         let file = self.databases.fresh();
         let runs = self.plan.runs;
         let work = Parking { runs, concurrency };
-        let spent = alone(self.site()?.park(&file, work, door))?;
+        let spent = alone(served::park(&file, work, door))?;
         database::remove(&file)?;
         let names = match door {
             Door::Runs => APART,

@@ -1,84 +1,88 @@
-//! A process of `holdpoint serve`.
+//! A server in a process of its own: the bench, started once more as a program that serves its agent over HTTP.
 
-use std::{
-    net::SocketAddr,
-    path::{Path, PathBuf},
-    process::Stdio,
-};
+use std::{net::SocketAddr, path::Path, process::Stdio};
 
-use anyhow::{Context as _, ensure};
+use anyhow::Context as _;
+use holdpoint_server::{Access, Opening, ServerFile, ServerLimits};
 use tokio::{
-    io::{AsyncBufReadExt as _, BufReader},
-    process::{Child, Command},
+    io::{AsyncBufReadExt as _, BufReader, Lines},
+    process::{Child, ChildStdin, ChildStdout},
 };
 
-use crate::process;
+use crate::{
+    crowd::tell,
+    program::Program,
+    scene::{Asking, Scene},
+};
 
-/// What it says once it can be reached.
-const LISTENS: &str = "Holdpoint listens on http://";
-
-/// The binary, which is built beside the bench.
+/// Serves a database until stdin ends, as a program does that embeds a server: without keys, on an address of this
+/// machine, with the durability that it has when nobody says anything. It logs nothing.
+///
+/// The first line that it says is its address, the last one how often the tool was called.
 ///
 /// # Errors
 ///
-/// It is not there.
-pub(super) fn binary() -> anyhow::Result<PathBuf> {
-    let bench = std::env::current_exe().context("the bench cannot find itself")?;
-    let binary = bench.with_file_name("holdpoint");
-    ensure!(
-        binary.exists(),
-        "there is no `{}`; `cargo xtask bench` builds it, and so does `cargo build --release -p holdpoint-cli`",
-        binary.display()
-    );
-    Ok(binary)
+/// The database or the address cannot be used.
+pub(crate) async fn serve(file: &Path) -> anyhow::Result<()> {
+    let scene = Scene::new(Asking::Always, 1, 0);
+    let configuration = ServerFile {
+        listen: SocketAddr::from(([127, 0, 0, 1], 0)),
+        store: format!("sqlite:{}", file.display()),
+        // With room for the clients of the bench, and for all that they leave parked.
+        limits: ServerLimits {
+            streams_per_key: 1_000,
+            pending_per_user: 1_000_000,
+            ..ServerLimits::default()
+        },
+        ..ServerFile::default()
+    };
+    let server = Opening::new(configuration, Access::Dev)
+        .with_kit(scene.kit)
+        .with_agent(scene.definition)
+        .start()
+        .await?;
+    tell(&server.address())?;
+    let told_to_go = async {
+        // However it ends, whoever started this is gone.
+        let until_gone = || std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
+        let _ = tokio::task::spawn_blocking(until_gone).await;
+    };
+    Box::pin(server.run(told_to_go)).await;
+    tell(&scene.ledger.effects())
 }
 
-/// A server that can be reached.
+/// The process, which can be reached.
 #[derive(Debug)]
 pub(super) struct Server {
     child: Child,
+    stdin: ChildStdin,
+    lines: Lines<BufReader<ChildStdout>>,
     address: SocketAddr,
 }
 
 impl Server {
-    /// Starts it on a database, as a user does: without keys, on an address of this machine, with the durability that
-    /// it has when nobody says anything. It does not log each request.
+    /// Starts it on a database.
     ///
     /// # Errors
     ///
     /// It does not start.
-    pub(super) async fn start(binary: &Path, folder: &Path, file: &Path) -> anyhow::Result<Self> {
-        let mut child = Command::new(binary)
-            .args(["serve", "--dev", "--config"])
-            .arg(folder.join("server.yaml"))
-            .arg("--store")
-            .arg(format!("sqlite:{}", file.display()))
-            .env("HOLDPOINT_LOG", "warn")
-            .stdin(Stdio::null())
-            .stderr(Stdio::piped())
-            .kill_on_drop(true)
+    pub(super) async fn start(file: &Path) -> anyhow::Result<Self> {
+        let mut child = Program::ourselves()?
+            .command("serve", file)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
             .spawn()
-            .context("`holdpoint serve` cannot be started")?;
-        let said = child.stderr.take().context("it says nothing")?;
-        let mut lines = BufReader::new(said).lines();
-        let mut unexpected = String::new();
-        let address = loop {
-            let line = lines.next_line().await?;
-            let line = line.with_context(|| format!("`holdpoint serve` ended: {unexpected}"))?;
-            match line.strip_prefix(LISTENS) {
-                Some(address) => break address.parse()?,
-                None => unexpected = line,
-            }
-        };
-        // What else it says must be read, or it waits; only what went wrong is of interest.
-        tokio::spawn(async move {
-            while let Ok(Some(line)) = lines.next_line().await {
-                if line.contains("WARN") || line.contains("ERROR") {
-                    eprintln!("{line}");
-                }
-            }
-        });
-        Ok(Self { child, address })
+            .context("a server cannot be started")?;
+        let stdin = child.stdin.take().context("it cannot be told to go")?;
+        let stdout = child.stdout.take().context("it says nothing")?;
+        let mut lines = BufReader::new(stdout).lines();
+        let address = lines.next_line().await?.context("the server ended")?;
+        Ok(Self {
+            child,
+            stdin,
+            lines,
+            address: serde_json::from_str(&address)?,
+        })
     }
 
     /// Where it is reached.
@@ -95,12 +99,21 @@ impl Server {
         self.child.id().context("the server has ended")
     }
 
-    /// Lets it go.
+    /// Lets it go. Returns how often the tool was called.
     ///
     /// # Errors
     ///
-    /// It cannot be asked to.
-    pub(super) async fn stop(self) -> anyhow::Result<()> {
-        process::stop(self.child).await
+    /// It does not say.
+    pub(super) async fn stop(self) -> anyhow::Result<usize> {
+        let Self {
+            mut child,
+            stdin,
+            mut lines,
+            ..
+        } = self;
+        drop(stdin);
+        let effects = lines.next_line().await?.context("the server ended")?;
+        child.wait().await?;
+        Ok(serde_json::from_str(&effects)?)
     }
 }

@@ -192,7 +192,7 @@ pub(crate) fn facts(spec: &ToolSpec) -> ToolFacts {
 }
 
 /// What agents are made from besides their definitions: code tools, models and the watchdog of this program.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Kit {
     /// Tools that are code of this program.
     pub registry: Registry,

@@ -48,7 +48,11 @@ pub(crate) async fn list(
     let items = catalog.agents.values().map(|offered| {
         let definition = &offered.agent.definition;
         let served = world.engines.get(&offered.store);
-        let problem = catalog.problems.get(&offered.file).map(|text| {
+        let problem = offered
+            .file
+            .as_ref()
+            .and_then(|file| catalog.problems.get(file));
+        let problem = problem.map(|text| {
             // What a file says is for whoever runs the server.
             match world.access {
                 Access::Dev => text.clone(),

@@ -229,14 +229,16 @@ fn stamps(agents: &[PathBuf]) -> Result<BTreeMap<PathBuf, Stamp>, String> {
 async fn read_again(world: &World, files: &BTreeMap<PathBuf, Stamp>) {
     let old = world.catalog();
     let mut new = catalog::Catalog::default();
+    let own = old.agents.iter().filter(|(_, it)| it.file.is_none());
+    new.agents
+        .extend(own.map(|(name, it)| (name.clone(), it.clone())));
     for file in files.keys() {
         let offered = read(world, file, &old);
         match offered {
             Ok(offered) => {
                 let name = offered.agent.definition.name.clone();
                 if let Some(twin) = new.agents.get(&name) {
-                    let problem =
-                        format!("the agent `{name}` stands in `{}` too", twin.file.display());
+                    let problem = format!("the agent `{name}` stands in {} too", twin.place());
                     tracing::error!(file = %file.display(), %problem, "an agent's file");
                     new.problems.insert(file.clone(), problem);
                     continue;
@@ -245,7 +247,10 @@ async fn read_again(world: &World, files: &BTreeMap<PathBuf, Stamp>) {
             }
             Err(problem) => {
                 tracing::error!(file = %file.display(), %problem, "an agent's file; what it said before goes on");
-                let before = old.agents.iter().find(|(_, it)| it.file == *file);
+                let before = old
+                    .agents
+                    .iter()
+                    .find(|(_, it)| it.file.as_ref() == Some(file));
                 if let Some((name, offered)) = before {
                     new.agents.insert(name.clone(), offered.clone());
                 }
@@ -271,8 +276,11 @@ async fn read_again(world: &World, files: &BTreeMap<PathBuf, Stamp>) {
 
 fn read(world: &World, file: &Path, old: &catalog::Catalog) -> Result<catalog::Offered, String> {
     let loaded = catalog::load(file, &world.names).map_err(|problems| problems.to_string())?;
-    let offered = ready(world, file, loaded).map_err(|error| error.to_string())?;
-    let before = old.agents.values().find(|it| it.file == file);
+    let offered = ready(world, Some(file.to_owned()), loaded).map_err(|error| error.to_string())?;
+    let before = old
+        .agents
+        .values()
+        .find(|it| it.file.as_deref() == Some(file));
     if before.is_some_and(|before| before.store != offered.store) {
         return Err(
             "its threads live in another store; start the server again to move it".to_owned(),

@@ -25,7 +25,18 @@ pub(crate) struct Offered {
     pub(crate) agent: Arc<Agent>,
     /// Where its threads live.
     pub(crate) store: String,
-    pub(crate) file: PathBuf,
+    /// Its file; none has an agent that the program itself brings along.
+    pub(crate) file: Option<PathBuf>,
+}
+
+impl Offered {
+    /// Where it stands, for people.
+    pub(crate) fn place(&self) -> String {
+        match &self.file {
+            Some(file) => format!("`{}`", file.display()),
+            None => "the program itself".to_owned(),
+        }
+    }
 }
 
 /// By what a file is told from what it was before.

@@ -3,6 +3,7 @@
 
 use std::{
     collections::{BTreeMap, VecDeque},
+    ops::Deref,
     sync::Arc,
 };
 
@@ -19,11 +20,27 @@ const PAGE: usize = 256;
 #[derive(Debug, Clone)]
 pub(crate) enum Seen {
     /// This was committed.
-    Event(Box<Entry>),
+    Event(Shared),
     /// A model said more; it follows on what was said before.
     Said(Speech),
     /// What a model was saying is this, whatever was heard before.
     Reset(Speech),
+}
+
+/// One of the events of an append, which whoever else follows the thread holds too.
+#[derive(Debug, Clone)]
+pub(crate) struct Shared {
+    entries: Arc<[Entry]>,
+    nth: usize,
+}
+
+impl Deref for Shared {
+    type Target = Entry;
+
+    fn deref(&self) -> &Entry {
+        // INVARIANT: it was made for an event that is there.
+        &self.entries[self.nth]
+    }
 }
 
 /// One try of a model's turn.
@@ -113,9 +130,7 @@ impl Follow {
     async fn read(&mut self) -> Result<(), Error> {
         let entries = self.engine.entries(&self.key, self.at, PAGE).await?;
         self.behind = entries.len() == PAGE;
-        for entry in entries {
-            self.pass(entry);
-        }
+        self.take(&entries.into());
         if !self.behind && std::mem::take(&mut self.deaf) {
             // Whoever comes in the middle, or missed something, hears what was said so far.
             for speech in self.listener.speech() {
@@ -127,9 +142,10 @@ impl Follow {
 
     /// Takes events that follow; where there is a gap, the store is read.
     fn take(&mut self, entries: &Arc<[Entry]>) {
-        for entry in entries.iter() {
+        for (nth, entry) in entries.iter().enumerate() {
             if entry.seq == self.at + 1 {
-                self.pass(entry.clone());
+                let entries = Arc::clone(entries);
+                self.pass(Shared { entries, nth });
             } else if entry.seq > self.at {
                 self.behind = true;
                 return;
@@ -137,7 +153,7 @@ impl Follow {
         }
     }
 
-    fn pass(&mut self, entry: Entry) {
+    fn pass(&mut self, entry: Shared) {
         let event = &entry.event;
         if let Event::ModelStarted {
             frame,
@@ -156,7 +172,7 @@ impl Follow {
             self.turns.values_mut().for_each(|turn| *turn = None);
         }
         self.at = entry.seq;
-        self.queue.push_back(Seen::Event(Box::new(entry)));
+        self.queue.push_back(Seen::Event(entry));
     }
 
     /// Whether a speech is of the turn that its frame is at. One that comes late belongs to a message that was seen.

@@ -1,7 +1,8 @@
 //! Holdpoint over HTTP: the chat API, runs and their streams, and who may do what.
 //!
-//! A door: it translates, and decides nothing. [`Server`] is built from a configuration and runs until it is told to
-//! stop; [`frames`] turns what happens into bytes of Server-Sent Events; [`Keys`] are by what callers are known.
+//! A door: it translates, and decides nothing. A [`Server`] is opened ([`Opening`]) from a configuration, with code of the
+//! program that embeds it if there is any, and runs until it is told to stop; [`frames`] turns what happens into bytes of
+//! Server-Sent Events; [`Keys`] are by what callers are known.
 
 mod agents;
 mod background;
@@ -26,11 +27,13 @@ mod query;
 mod router;
 mod runs;
 mod server;
+mod story;
 mod streams;
 mod world;
 
 pub use caller::Access;
+pub use holdpoint_definition::{ServerFile, ServerLimits};
 pub use keys::{KeyError, KeyRecord, Keys, NewKey};
 pub use openapi::document;
 pub use problem::{CODES, Problem};
-pub use server::{Server, StartError};
+pub use server::{Opening, Server, StartError};

@@ -10,7 +10,7 @@ use std::{
 };
 
 use axum::Router;
-use holdpoint_core::{Index, Principal, Timestamp};
+use holdpoint_core::{Definition, Index, Principal, Timestamp};
 use holdpoint_definition::{Loaded, Problems, ServerFile, ServerLimits};
 use holdpoint_engine::{Engine, Error, Forgetful, Kit, Options};
 use tokio::net::TcpListener;
@@ -102,30 +102,63 @@ enum IfBackup {
     Adopt,
 }
 
-impl Server {
+/// What a server is opened with.
+#[derive(Debug)]
+pub struct Opening {
+    file: ServerFile,
+    access: Access,
+    if_backup: IfBackup,
+    kit: Kit,
+    own: Vec<Definition>,
+}
+
+impl Opening {
+    /// A server with the agents that its configuration names.
+    #[must_use]
+    pub fn new(file: ServerFile, access: Access) -> Self {
+        Self {
+            file,
+            access,
+            if_backup: IfBackup::Refuse,
+            kit: Kit::new(),
+            own: Vec::new(),
+        }
+    }
+
+    /// Makes every store that is a backup the one to go on with: see [`Engine::adopt`]. Without it, it is refused.
+    #[must_use]
+    pub fn adopting(mut self) -> Self {
+        self.if_backup = IfBackup::Adopt;
+        self
+    }
+
+    /// With tools and models that are code of this program.
+    #[must_use]
+    pub fn with_kit(mut self, kit: Kit) -> Self {
+        self.kit = kit;
+        self
+    }
+
+    /// With an agent that no file describes. It lives in the server's own store.
+    #[must_use]
+    pub fn with_agent(mut self, definition: Definition) -> Self {
+        self.own.push(definition);
+        self
+    }
+
     /// Opens the stores, reads the agents and takes the address.
     ///
     /// # Errors
     ///
     /// [`StartError`], with everything that is wrong; a store is a backup that nobody has adopted.
-    pub async fn start(file: ServerFile, access: Access) -> Result<Self, StartError> {
-        Self::start_if(file, access, IfBackup::Refuse).await
-    }
-
-    /// As [`Server::start`], and makes every store that is a backup the one to go on with: see [`Engine::adopt`].
-    ///
-    /// # Errors
-    ///
-    /// [`StartError`], with everything that is wrong.
-    pub async fn start_adopting(file: ServerFile, access: Access) -> Result<Self, StartError> {
-        Self::start_if(file, access, IfBackup::Adopt).await
-    }
-
-    async fn start_if(
-        file: ServerFile,
-        access: Access,
-        if_backup: IfBackup,
-    ) -> Result<Self, StartError> {
+    pub async fn start(self) -> Result<Server, StartError> {
+        let Self {
+            file,
+            access,
+            if_backup,
+            kit,
+            own: definitions,
+        } = self;
         if access == Access::Dev && !file.listen.ip().is_loopback() {
             return Err(StartError::Unsafe(format!(
                 "`--dev` lets everybody in, so it listens on this machine's own address only, not on {}; use 127.0.0.1, or \
@@ -148,7 +181,7 @@ impl Server {
             .chain([own.clone()])
             .collect();
         for url in urls {
-            engines.insert(url.clone(), open(&url, &file.limits).await?);
+            engines.insert(url.clone(), open(&url, &file.limits, kit.clone()).await?);
         }
         let listen = file.listen;
         let unusable = |reason| StartError::Address {
@@ -180,11 +213,11 @@ impl Server {
             ..
         } = file;
         let world = Arc::new(World::new(engines, keys, access, limits, names, own));
-        offer(&world, loaded)?;
+        offer(&world, definitions, loaded)?;
         publish_for_all(&world).await?;
         world.bound_to(address);
         let router = router::router(Arc::clone(&world), &origins);
-        Ok(Self {
+        Ok(Server {
             world,
             router,
             listener,
@@ -193,7 +226,9 @@ impl Server {
             adopted,
         })
     }
+}
 
+impl Server {
     /// Where it is reached.
     #[must_use]
     pub const fn address(&self) -> SocketAddr {
@@ -314,7 +349,7 @@ async fn adopt(
     Ok(told)
 }
 
-async fn open(url: &str, limits: &ServerLimits) -> Result<Served, StartError> {
+async fn open(url: &str, limits: &ServerLimits, kit: Kit) -> Result<Served, StartError> {
     let store = holdpoint_store::open(url, holdpoint_store::Options::default()).await?;
     let forgetful = if store.is_durable() {
         Forgetful::Refuse
@@ -328,7 +363,7 @@ async fn open(url: &str, limits: &ServerLimits) -> Result<Served, StartError> {
     };
     let hub = Arc::new(Hub::default());
     let watcher: Arc<dyn holdpoint_engine::Watcher> = hub.clone();
-    let engine = Engine::new(store, Kit::new(), options, Some(watcher));
+    let engine = Engine::new(store, kit, options, Some(watcher));
     Ok(Served::new(engine, hub))
 }
 
@@ -350,19 +385,31 @@ fn load_all(file: &ServerFile) -> Result<Vec<(PathBuf, Loaded)>, StartError> {
     }
 }
 
-fn offer(world: &World, loaded: Vec<(PathBuf, Loaded)>) -> Result<(), StartError> {
+fn offer(
+    world: &World,
+    own: Vec<Definition>,
+    loaded: Vec<(PathBuf, Loaded)>,
+) -> Result<(), StartError> {
+    let own = own.into_iter().map(|definition| {
+        let loaded = Loaded {
+            definition,
+            store: None,
+            warnings: Vec::new(),
+        };
+        (None, loaded)
+    });
+    let files = loaded.into_iter().map(|(file, one)| (Some(file), one));
     let mut catalog = Catalog::default();
-    for (file, one) in loaded {
+    for (file, one) in own.chain(files) {
         for warning in &one.warnings {
             tracing::warn!(%warning, "an agent's file");
         }
-        let offered = ready(world, &file, one)?;
-        let name = offered.agent.definition.name.clone();
+        let offered = ready(world, file, one)?;
+        let (name, place) = (offered.agent.definition.name.clone(), offered.place());
         if let Some(twin) = catalog.agents.insert(name.clone(), offered) {
             return Err(StartError::Unsafe(format!(
-                "two agents are called `{name}`: in `{}` and in `{}`",
-                twin.file.display(),
-                file.display()
+                "two agents are called `{name}`: in {} and in {place}",
+                twin.place()
             )));
         }
     }
@@ -375,7 +422,11 @@ fn offer(world: &World, loaded: Vec<(PathBuf, Loaded)>) -> Result<(), StartError
 /// # Errors
 ///
 /// Its tools, schemas or model cannot be used; its store is not open.
-pub(crate) fn ready(world: &World, file: &Path, loaded: Loaded) -> Result<Offered, Error> {
+pub(crate) fn ready(
+    world: &World,
+    file: Option<PathBuf>,
+    loaded: Loaded,
+) -> Result<Offered, Error> {
     let store = loaded.store.as_deref().map(canonical);
     let store = store.unwrap_or_else(|| world.own.clone());
     let Some(served) = world.engines.get(&store) else {
@@ -385,11 +436,7 @@ pub(crate) fn ready(world: &World, file: &Path, loaded: Loaded) -> Result<Offere
         });
     };
     let agent = served.engine.prepare(loaded.definition)?;
-    Ok(Offered {
-        agent,
-        store,
-        file: file.to_owned(),
-    })
+    Ok(Offered { agent, store, file })
 }
 
 /// Stores every agent's definition for every tenant that is known, so that a policy that was tightened holds for runs

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use holdpoint_definition::{LogFormat, ServerFile};
-use holdpoint_server::{Access, Server, StartError};
+use holdpoint_server::{Access, Opening, StartError};
 
 use crate::{
     args::Serve, backups, env, exit::Exit, failure::Failure, leaving::Leaving, safe_text, terminal,
@@ -25,11 +25,13 @@ pub(crate) async fn serve(args: &Serve) -> Result<Exit, Failure> {
         LogFormat::Json => tracing::info!("{}", text.trim_start()),
     };
     let access = if args.dev { Access::Dev } else { Access::Keys };
-    let server = if args.adopt {
-        Box::pin(Server::start_adopting(file, access)).await?
+    let opening = Opening::new(file, access);
+    let opening = if args.adopt {
+        opening.adopting()
     } else {
-        Box::pin(Server::start(file, access)).await?
+        opening
     };
+    let server = Box::pin(opening.start()).await?;
     let address = server.address();
     say(&format!("Holdpoint listens on http://{address}"));
     for notice in server.notices() {

@@ -164,7 +164,7 @@ pub(crate) async fn talk(
         permit,
         listener,
     };
-    Ok(stream::respond(&world, served, &placed, reader))
+    Ok(stream::respond(&world, served, &placed, reader).await)
 }
 
 /// Says what a conversation waits for.
@@ -283,7 +283,7 @@ pub(crate) async fn resume(
         permit,
         listener,
     };
-    Ok(stream::respond(&world, served, &placed, reader))
+    Ok(stream::respond(&world, served, &placed, reader).await)
 }
 
 /// Stops what goes on in a conversation.

@@ -1,15 +1,9 @@
 //! A chat as a stream of bytes, from a command to the first time that the run stands still.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
-use axum::{
-    body::{Body, Bytes},
-    http::{HeaderMap, HeaderValue, header},
-    response::{IntoResponse as _, Response},
-};
-use futures::stream;
+use axum::{http::HeaderValue, response::Response};
 use holdpoint_core::{Event, RunId, State, Status, fold};
-use tokio::time::{Instant, Interval, MissedTickBehavior, interval};
 
 use super::{
     state,
@@ -18,32 +12,21 @@ use super::{
 use crate::{
     follow::{Follow, Seen},
     hub::Listener,
-    problem::Problem,
+    story::{self, Interruption, Source, Story},
     streams::Permit,
     world::{Placed, Served, World},
 };
 
-/// How often a sign of life is given.
-pub(crate) const HEARTBEAT: Duration = Duration::from_secs(15);
-/// How long text waits for more of it.
-const BREATH: Duration = Duration::from_millis(50);
-
 /// One client's chat.
 struct Chat {
-    world: Arc<World>,
     served: Served,
-    follow: Follow,
     /// The thread up to what was told.
     thread: State,
     /// The first event after which the run may be said to stand still: the last one of the command's own append.
     from: u64,
     run: Option<RunId>,
     teller: Teller,
-    beat: Interval,
-    /// The key by which it was opened, which may be revoked.
-    key: Option<String>,
     over: bool,
-    _permit: Permit,
 }
 
 /// What a client of a chat reads.
@@ -58,7 +41,7 @@ pub(crate) struct Reader {
 }
 
 /// The stream of what a command led to.
-pub(crate) fn respond(
+pub(crate) async fn respond(
     world: &Arc<World>,
     served: &Served,
     placed: &Placed,
@@ -70,29 +53,21 @@ pub(crate) fn respond(
     } else {
         Follow::with(&served.engine, reader.listener, after)
     };
-    let mut beat = interval(HEARTBEAT);
-    beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    beat.reset();
     let chat = Chat {
-        world: Arc::clone(world),
         served: served.clone(),
-        follow,
         thread: State::clone(&placed.before),
         from: after + 1,
         run: placed.run,
         teller: Teller::new(reader.format, reader.when),
-        beat,
-        key: reader.key,
         over: false,
-        _permit: reader.permit,
     };
-    let bytes = stream::unfold(Box::new(chat), |mut chat| async move {
-        let bytes = Box::pin(chat.next()).await?;
-        Some((Ok::<_, std::convert::Infallible>(bytes), chat))
-    });
-    let mut response = Body::from_stream(bytes).into_response();
-    let headers = response.headers_mut();
-    event_stream(headers);
+    let source = Source {
+        world: Arc::clone(world),
+        follow,
+        key: reader.key,
+        permit: reader.permit,
+    };
+    let mut response = story::respond(chat, source).await;
     for (name, id) in [
         ("x-run-id", placed.run.map(|run| run.to_string())),
         ("x-thread-id", Some(placed.key.thread.to_string())),
@@ -102,77 +77,15 @@ pub(crate) fn respond(
         ),
     ] {
         if let Some(value) = id.and_then(|id| HeaderValue::from_str(&id).ok()) {
-            headers.insert(name, value);
+            response.headers_mut().insert(name, value);
         }
     }
     response
 }
 
-/// The headers of a stream that no proxy should keep or gather.
-pub(crate) fn event_stream(headers: &mut HeaderMap) {
-    let fixed = [
-        (header::CONTENT_TYPE, "text/event-stream; charset=utf-8"),
-        (header::CACHE_CONTROL, "no-cache"),
-    ];
-    for (name, value) in fixed {
-        headers.insert(name, HeaderValue::from_static(value));
-    }
-    headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
-}
-
-impl Chat {
-    /// The next bytes; `None` at the end.
-    async fn next(&mut self) -> Option<Bytes> {
-        loop {
-            let bytes = self.teller.take();
-            if !bytes.is_empty() {
-                return Some(bytes.into());
-            }
-            if self.over {
-                return None;
-            }
-            self.step().await;
-        }
-    }
-
-    async fn step(&mut self) {
-        let closing = self.world.closing.clone();
-        let waits = self.teller.waits();
-        let soon = tokio::time::sleep_until(Instant::now() + BREATH);
-        tokio::select! {
-            // What happened comes before what may be said about it.
-            biased;
-            seen = self.follow.next() => match seen {
-                Ok(seen) => self.see(&seen).await,
-                Err(error) => self.fail(&error.into()),
-            },
-            () = closing.cancelled() => {
-                self.teller.at(self.served.engine.store().now());
-                self.teller.error("shutting_down", "the server is closing; the run goes on");
-                self.end();
-            }
-            () = soon, if waits => {
-                self.teller.at(self.served.engine.store().now());
-                self.teller.tick();
-            }
-            _ = self.beat.tick() => self.beat().await,
-        }
-    }
-
-    async fn beat(&mut self) {
-        self.teller.at(self.served.engine.store().now());
-        if let Some(key) = &self.key
-            && !self.world.keys.is_good(key).await.unwrap_or(false)
-        {
-            self.teller
-                .error("unauthorized", "the API key does not hold any more");
-            return self.end();
-        }
-        self.teller.beat();
-    }
-
+impl Story for Chat {
     async fn see(&mut self, seen: &Seen) {
-        self.teller.at(self.served.engine.store().now());
+        self.look_at_the_clock();
         if self.is_ours(seen) {
             self.teller.see(seen, &self.thread);
         }
@@ -182,6 +95,50 @@ impl Chat {
         if entry.header.end && entry.seq >= self.from {
             self.judge().await;
         }
+    }
+
+    fn beat(&mut self) {
+        self.look_at_the_clock();
+        self.teller.beat();
+    }
+
+    fn break_off(&mut self, why: &Interruption) {
+        self.look_at_the_clock();
+        match why {
+            Interruption::Closing => {
+                let goes_on = "the server is closing; the run goes on";
+                self.teller.error("shutting_down", goes_on);
+            }
+            Interruption::Revoked => {
+                let void = "the API key does not hold any more";
+                self.teller.error("unauthorized", void);
+            }
+            Interruption::Failed(problem) => self.teller.error(problem.code, &problem.error),
+        }
+        self.end();
+    }
+
+    fn take(&mut self) -> Vec<u8> {
+        self.teller.take()
+    }
+
+    fn is_over(&self) -> bool {
+        self.over
+    }
+
+    fn holds_back(&self) -> bool {
+        self.teller.waits()
+    }
+
+    fn let_go(&mut self) {
+        self.look_at_the_clock();
+        self.teller.tick();
+    }
+}
+
+impl Chat {
+    fn look_at_the_clock(&mut self) {
+        self.teller.at(self.served.engine.store().now());
     }
 
     /// Whether it belongs to this chat's run, and not to one that made way for it.
@@ -240,13 +197,8 @@ impl Chat {
                 self.teller.error("use_runs_api", missing);
                 self.end();
             }
-            Err(problem) => self.fail(&problem),
+            Err(problem) => self.break_off(&Interruption::Failed(problem)),
         }
-    }
-
-    fn fail(&mut self, problem: &Problem) {
-        self.teller.error(problem.code, &problem.error);
-        self.end();
     }
 
     fn end(&mut self) {

@@ -305,7 +305,7 @@ pub(crate) async fn follow(
         api_key: caller.key,
         permit,
     };
-    Ok(stream::respond(&world, served, place))
+    Ok(stream::respond(&world, served, place).await)
 }
 
 /// The event that a client has seen last.

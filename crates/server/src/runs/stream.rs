@@ -2,21 +2,16 @@
 
 use std::{sync::Arc, time::Duration};
 
-use axum::{
-    body::{Body, Bytes},
-    response::{IntoResponse as _, Response},
-};
-use futures::stream;
+use axum::response::Response;
 use holdpoint_core::{Event, RunId};
 use holdpoint_store::ThreadKey;
-use tokio::time::{Interval, MissedTickBehavior, interval};
 
 use super::{reading::ends, wire::EventView};
 use crate::{
-    chat::stream::{HEARTBEAT, event_stream},
     follow::{Follow, Seen},
     frames::run::{self, Spoken},
     hub::Speech,
+    story::{self, Interruption, Source, Story},
     streams::Permit,
     world::{Served, World},
 };
@@ -36,87 +31,31 @@ pub(super) struct Place {
 }
 
 struct Watching {
-    world: Arc<World>,
-    follow: Follow,
     run: RunId,
-    beat: Interval,
-    api_key: Option<String>,
     out: Vec<u8>,
     over: bool,
-    _permit: Permit,
 }
 
 /// The stream of a run from this place on.
-pub(super) fn respond(world: &Arc<World>, served: &Served, place: Place) -> Response {
-    let follow = Follow::new(&served.engine, &served.hub, &place.key, place.after);
-    let mut beat = interval(HEARTBEAT);
-    beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    beat.reset();
+pub(super) async fn respond(world: &Arc<World>, served: &Served, place: Place) -> Response {
     let mut out = Vec::new();
     run::retry(&mut out, RETRY);
     let watching = Watching {
-        world: Arc::clone(world),
-        follow,
         run: place.run,
-        beat,
-        api_key: place.api_key,
         out,
         over: false,
-        _permit: place.permit,
     };
-    let bytes = stream::unfold(Box::new(watching), |mut watching| async move {
-        let bytes = Box::pin(watching.next()).await?;
-        Some((Ok::<_, std::convert::Infallible>(bytes), watching))
-    });
-    let mut response = Body::from_stream(bytes).into_response();
-    event_stream(response.headers_mut());
-    response
+    let source = Source {
+        world: Arc::clone(world),
+        follow: Follow::new(&served.engine, &served.hub, &place.key, place.after),
+        key: place.api_key,
+        permit: place.permit,
+    };
+    story::respond(watching, source).await
 }
 
-impl Watching {
-    async fn next(&mut self) -> Option<Bytes> {
-        loop {
-            if !self.out.is_empty() {
-                return Some(std::mem::take(&mut self.out).into());
-            }
-            if self.over {
-                return None;
-            }
-            self.step().await;
-        }
-    }
-
-    async fn step(&mut self) {
-        let closing = self.world.closing.clone();
-        tokio::select! {
-            biased;
-            seen = self.follow.next() => match seen {
-                Ok(seen) => self.see(&seen),
-                Err(error) => {
-                    tracing::error!(%error, "a run could not be followed");
-                    self.close();
-                }
-            },
-            () = closing.cancelled() => self.close(),
-            _ = self.beat.tick() => self.beat().await,
-        }
-    }
-
-    async fn beat(&mut self) {
-        if let Some(key) = &self.api_key
-            && !self.world.keys.is_good(key).await.unwrap_or(false)
-        {
-            return self.close();
-        }
-        run::heartbeat(&mut self.out);
-    }
-
-    fn close(&mut self) {
-        run::closing(&mut self.out);
-        self.over = true;
-    }
-
-    fn see(&mut self, seen: &Seen) {
+impl Story for Watching {
+    async fn see(&mut self, seen: &Seen) {
         match seen {
             Seen::Event(entry) => {
                 let view = EventView::new(entry);
@@ -146,6 +85,32 @@ impl Watching {
             }
             Seen::Said(_) | Seen::Reset(_) => {}
         }
+    }
+
+    fn beat(&mut self) {
+        run::heartbeat(&mut self.out);
+    }
+
+    fn break_off(&mut self, why: &Interruption) {
+        if let Interruption::Failed(problem) = why {
+            tracing::error!(error = %problem.error, "a run could not be followed");
+        }
+        self.close();
+    }
+
+    fn take(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.out)
+    }
+
+    fn is_over(&self) -> bool {
+        self.over
+    }
+}
+
+impl Watching {
+    fn close(&mut self) {
+        run::closing(&mut self.out);
+        self.over = true;
     }
 }
 

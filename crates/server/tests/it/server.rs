@@ -2,5 +2,6 @@
 
 mod access;
 mod chat;
+mod own;
 mod runs;
 mod support;

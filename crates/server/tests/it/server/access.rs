@@ -238,7 +238,9 @@ async fn everybody_is_let_in_only_on_the_loopback_address() {
             listen: address.parse().unwrap(),
             ..Default::default()
         };
-        let refused = holdpoint_server::Server::start(file, Access::Dev).await;
+        let refused = holdpoint_server::Opening::new(file, Access::Dev)
+            .start()
+            .await;
         assert!(
             refused.unwrap_err().to_string().contains("--dev"),
             "{address}"

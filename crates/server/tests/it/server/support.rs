@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, net::SocketAddr, path::PathBuf, sync::Arc};
 
 use holdpoint_core::{Principal, PrincipalKind};
 use holdpoint_definition::{Names, ServerFile};
-use holdpoint_server::{Access, Keys, Server};
+use holdpoint_server::{Access, Keys, Opening};
 use holdpoint_store::SqliteStore;
 use reqwest::{Client, Method, RequestBuilder, Response};
 use serde_json::{Value, json};
@@ -127,7 +127,7 @@ impl World {
             ..ServerFile::default()
         };
         change(&mut config);
-        let server = Server::start(config, access).await.unwrap();
+        let server = Opening::new(config, access).start().await.unwrap();
         let address = server.address();
         let (stop, stopped) = oneshot::channel();
         let running = tokio::spawn(async move {
