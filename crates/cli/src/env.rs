@@ -19,6 +19,11 @@ pub(crate) fn search_path() -> Option<OsString> {
     std::env::var_os("PATH")
 }
 
+/// What a server logs, if somebody says.
+pub(crate) fn log() -> Option<String> {
+    std::env::var_os("HOLDPOINT_LOG")?.into_string().ok()
+}
+
 /// The store that commands use where none is named.
 pub(crate) fn store() -> Option<String> {
     std::env::var_os("HOLDPOINT_STORE")?.into_string().ok()

@@ -77,7 +77,7 @@ pub use next::{Work, next};
 pub use outcome::{Lookup, Outcome};
 pub use params::{BadParams, MAX_DEPTH, Params, parse_strict};
 pub use policy::{Conditions, Gate, Judgement, Policy, Rule, Ruling, Terms, Verdict};
-pub use preview::default_description;
+pub use preview::{call_lines, default_description};
 pub use principal::{Actor, Principal, PrincipalKind};
 pub use prompt::{Choice, Prompt};
 pub use record::{Codec, FORMAT, Header, Index, IndexChange, IndexRow, Payload, Record};

@@ -5,10 +5,14 @@ use crate::{ActionId, Params};
 /// What a person is told about a call where the definition gives no text of its own.
 #[must_use]
 pub fn default_description(tool: &str, params: &Params) -> String {
-    format!(
-        "Tool execution requires approval\n\nTool: {tool}\nArgs: {}",
-        params.canonical()
-    )
+    let call = call_lines(tool, params);
+    format!("Tool execution requires approval\n\n{call}")
+}
+
+/// A call in two lines: what would really be done, whatever else is said about it.
+#[must_use]
+pub fn call_lines(tool: &str, params: &Params) -> String {
+    format!("Tool: {tool}\nArgs: {}", params.canonical())
 }
 
 /// What the model gets for a call that a person rejected.

@@ -187,8 +187,8 @@ impl Engine {
     }
 
     /// Starts nothing any more, and waits until what is in the air has come down and is recorded; but no longer than
-    /// this. What is left to do is found again by whoever recovers the store.
-    pub async fn drain(&self, grace: Duration) {
+    /// this. What is left to do is found again by whoever recovers the store; returned is what was still in the air.
+    pub async fn drain(&self, grace: Duration) -> Vec<ThreadKey> {
         self.0.draining.store(true, Ordering::Relaxed);
         let keys: Vec<ThreadKey> = self.drivers().keys().cloned().collect();
         for key in &keys {
@@ -201,6 +201,7 @@ impl Engine {
         };
         // Whoever is not done by then is as if the process had died.
         let _ = tokio::time::timeout(grace, landed).await;
+        self.drivers().keys().cloned().collect()
     }
 
     pub(crate) fn options(&self) -> &Options {

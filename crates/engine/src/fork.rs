@@ -63,8 +63,12 @@ impl Engine {
             return Err(Refusal::NotFound.into());
         };
         let at = at.unwrap_or(head.version);
-        let nowhere = || Refusal::NotForkable("there is no such checkpoint");
-        let from = self.state_at(key, at).await?.ok_or_else(nowhere)?;
+        if at > head.version {
+            return Err(Refusal::NotFound.into());
+        }
+        let between =
+            || Refusal::NotForkable("it lies in the middle of what was committed at once");
+        let from = self.state_at(key, at).await?.ok_or_else(between)?;
         let transcript = read_transcript(self.store(), key, (at, from.hash)).await?;
         let thread = ThreadId::of_session(&key.tenant, &from.agent, session);
         let fork = ThreadKey {

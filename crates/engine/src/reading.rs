@@ -11,6 +11,7 @@ use holdpoint_store::{Direction, Scan, ThreadKey};
 use crate::{
     Engine, Error, InterruptView, PendingPage, PendingView, RunView,
     thread::{leads_to, read_journal, read_transcript},
+    view::explain,
 };
 
 /// How many rows are counted with one read.
@@ -119,9 +120,7 @@ impl Engine {
                 return Ok(words.trim().to_owned());
             }
         }
-        let requests = InterruptView::new(state, interrupt).value.action_requests;
-        let words: Vec<String> = requests.into_iter().map(|it| it.description).collect();
-        Ok(words.join("\n\n"))
+        Ok(explain(state, interrupt))
     }
 
     /// What a model said in the event after this one.
@@ -269,6 +268,8 @@ impl Engine {
                     thread_id: row.thread,
                     agent: state.agent.clone(),
                     session: state.session.clone(),
+                    run: state.run.as_ref().map(|run| run.id),
+                    text: explain(&state, interrupt),
                     interrupt: InterruptView::new(&state, interrupt),
                 });
             }

@@ -6,7 +6,7 @@ use holdpoint_core::{
     Action, ActionStatus, Actor, Allowed, Ask, Cause, Digest, Effect, FramePath, FramePhase,
     InputField, Interrupt, InterruptId, InterruptKind, Message, OnTimeout, Phase, Prompt, Role,
     RunId, RunOutcome, State, Status, Step, Stop, Subject, ThreadId, Timestamp, Transcript,
-    default_description,
+    call_lines, default_description,
 };
 use serde::Serialize;
 use serde_json::Value;
@@ -88,8 +88,14 @@ pub struct PendingView {
     pub agent: String,
     /// The session.
     pub session: String,
+    /// The run, where it is one that asks.
+    #[serde(skip)]
+    pub run: Option<RunId>,
     /// What is asked.
     pub interrupt: InterruptView,
+    /// The same as one text, for people.
+    #[serde(skip)]
+    pub text: String,
 }
 
 /// Some of the pending interrupts of a tenant.
@@ -250,6 +256,25 @@ impl InterruptView {
             changes: interrupt.changes.clone(),
         }
     }
+}
+
+/// All that a person is asked, as one text: what is said about each call, the call itself, and what has changed since the
+/// question was asked before.
+pub(crate) fn explain(state: &State, interrupt: &Interrupt) -> String {
+    let mut parts = Vec::new();
+    for ask in &interrupt.asks {
+        let action = state.actions.get(&ask.action_id);
+        parts.push(describe(ask, action));
+        // Words that somebody wrote beforehand must not stand for what would really be done.
+        if let (Some(_), Some(action)) = (&ask.description, action) {
+            parts.push(call_lines(&action.tool.name, &action.params));
+        }
+    }
+    if !interrupt.changes.is_empty() {
+        let changes = interrupt.changes.join("\n- ");
+        parts.push(format!("Changed since it was asked before:\n- {changes}"));
+    }
+    parts.join("\n\n")
 }
 
 fn describe(ask: &Ask, action: Option<&Action>) -> String {

@@ -49,7 +49,7 @@ pub(crate) async fn keep(world: Arc<World>, served: Served) {
         take_up(&world, &served, &room, &mut patience).await;
         if swept.elapsed() >= SWEEP {
             swept = Instant::now();
-            world.forget_counts();
+            world.rooms.forget();
             if let Err(error) = served.engine.store().sweep(SWEPT_AT_ONCE).await {
                 tracing::warn!(%error, "what has ended could not be swept away");
             }
@@ -275,7 +275,8 @@ async fn read_again(world: &World, files: &BTreeMap<PathBuf, Stamp>) {
 }
 
 fn read(world: &World, file: &Path, old: &catalog::Catalog) -> Result<catalog::Offered, String> {
-    let loaded = catalog::load(file, &world.names).map_err(|problems| problems.to_string())?;
+    let loaded = catalog::load(file, &world.names, world.search.as_deref())
+        .map_err(|problems| problems.to_string())?;
     let offered = ready(world, Some(file.to_owned()), loaded).map_err(|error| error.to_string())?;
     let before = old
         .agents

@@ -47,7 +47,7 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Body<T> {
             .map_err(|_| Problem::new("slow_body", "the body did not arrive in time"))?
             .map_err(|rejection| {
                 if rejection.status() == axum::http::StatusCode::PAYLOAD_TOO_LARGE {
-                    Problem::new("too_large", "the body is larger than this server takes")
+                    Problem::too_large()
                 } else {
                     Problem::bad_body(rejection.body_text())
                 }

@@ -80,12 +80,22 @@ pub(crate) async fn admit(
         return next.run(request).await;
     }
     match identify(&world, request.headers()).await {
+        Ok(_) if is_too_large(request.headers(), world.limits.body) => {
+            Problem::too_large().into_response()
+        }
         Ok(caller) => {
             request.extensions_mut().insert(caller);
             next.run(request).await
         }
         Err(problem) => problem.into_response(),
     }
+}
+
+/// Whether a body is announced that would not be read to its end: nobody has to wait for it.
+fn is_too_large(headers: &HeaderMap, most: u64) -> bool {
+    let announced = headers.get(header::CONTENT_LENGTH);
+    let announced = announced.and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
+    announced.is_some_and(|length| length > most)
 }
 
 async fn identify(world: &World, headers: &HeaderMap) -> Result<Caller, Problem> {

@@ -2,6 +2,7 @@
 
 use std::{
     collections::BTreeMap,
+    ffi::OsStr,
     path::{Path, PathBuf},
     sync::Arc,
     time::SystemTime,
@@ -64,15 +65,12 @@ impl Stamp {
     }
 }
 
-/// Reads one agent's file.
+/// Reads one agent's file. Programs that cannot be found on `search` are warned of.
 ///
 /// # Errors
 ///
 /// All problems of the file at once.
-pub(crate) fn load(path: &Path, names: &Names) -> Result<Loaded, Problems> {
-    let setting = Setting {
-        names,
-        search: None,
-    };
+pub(crate) fn load(path: &Path, names: &Names, search: Option<&OsStr>) -> Result<Loaded, Problems> {
+    let setting = Setting { names, search };
     holdpoint_definition::load_in(path, &setting)
 }

@@ -1,5 +1,7 @@
 //! Two plain pages for people: what waits, and how to speak with the server.
 
+mod api;
+
 use std::{fmt::Write as _, sync::Arc};
 
 use axum::{
@@ -8,12 +10,17 @@ use axum::{
     response::{IntoResponse as _, Response},
 };
 
-use crate::{caller::Caller, problem::Problem, world::World};
+pub(crate) use self::api::docs;
+use crate::{
+    caller::{Access, Caller},
+    problem::Problem,
+    world::World,
+};
 
 /// How many questions the front page shows.
 const SHOWN: usize = 50;
 
-const STYLE: &str = include_str!("page.css");
+const STYLE: &str = include_str!("page/style.css");
 
 /// The front page: what waits for somebody.
 pub(crate) async fn front(
@@ -33,51 +40,34 @@ pub(crate) async fn front(
     } else {
         body.push_str("<h2>What waits</h2>\n<ul>\n");
         for pending in &waiting {
-            let requests = &pending.interrupt.value.action_requests;
-            let words: Vec<&str> = requests.iter().map(|it| it.description.as_str()).collect();
+            let run = pending.run.map(|run| format!("<code>{run}</code> "));
             let _ = writeln!(
                 body,
-                "<li><strong>{}/{}</strong><pre>{}</pre><code>{}</code></li>",
+                "<li><strong>{}/{}</strong><pre>{}</pre>{}<code>{}</code></li>",
                 escaped(&pending.agent),
                 escaped(&pending.session),
-                escaped(&words.join("\n\n")),
+                escaped(&pending.text),
+                run.unwrap_or_default(),
                 pending.interrupt.id,
             );
         }
         body.push_str("</ul>\n");
     }
     body.push_str("<h2>Agents</h2>\n<ul>\n");
-    for (name, offered) in &world.catalog().agents {
+    let catalog = world.catalog();
+    for (name, offered) in &catalog.agents {
         let version = escaped(&offered.agent.definition.version);
         let _ = writeln!(body, "<li>{} <small>{version}</small></li>", escaped(name));
     }
-    body.push_str("</ul>\n<p><a href=\"/docs\">How to speak with this server</a></p>\n");
-    Ok(page("Holdpoint", &body))
-}
-
-/// The API, readable.
-pub(crate) async fn docs() -> Response {
-    let document = crate::openapi::document();
-    let mut body =
-        String::from("<h1>The API</h1>\n<p><a href=\"/openapi.json\">openapi.json</a></p>\n");
-    let paths = serde_json::to_value(&document.paths).unwrap_or_default();
-    for (path, item) in paths.as_object().into_iter().flatten() {
-        for method in ["get", "post"] {
-            let Some(operation) = item.get(method) else {
-                continue;
-            };
-            let text = |key: &str| operation.get(key).and_then(|it| it.as_str()).unwrap_or("");
-            let _ = writeln!(
-                body,
-                "<section><h3><code>{} {}</code></h3><p>{}</p><p>{}</p></section>",
-                method.to_uppercase(),
-                escaped(path),
-                escaped(text("summary")),
-                escaped(text("description")),
-            );
+    body.push_str("</ul>\n");
+    // What files say is for whoever runs the server.
+    if world.access == Access::Dev {
+        for problem in catalog.problems.values() {
+            let _ = writeln!(body, "<pre class=\"problem\">{}</pre>", escaped(problem));
         }
     }
-    page("Holdpoint: the API", &body)
+    body.push_str("<p><a href=\"/docs\">How to speak with this server</a></p>\n");
+    Ok(page("Holdpoint", &body))
 }
 
 fn page(title: &str, body: &str) -> Response {

@@ -112,6 +112,10 @@ impl Problem {
         Self::new("bad_request", format!("invalid request body: {why}"))
     }
 
+    pub(crate) fn too_large() -> Self {
+        Self::new("too_large", "the body is larger than this server takes")
+    }
+
     /// The server goes away.
     pub(crate) fn shutting_down() -> Self {
         Self::new("shutting_down", "the server is shutting down; try again")
@@ -183,6 +187,13 @@ impl From<Error> for Problem {
         let code = error.code();
         if status(code).is_server_error() {
             tracing::error!(code, error = %error, "a request could not be served");
+        }
+        if let Error::Unavailable(_) = error {
+            // Where it lies is for whoever runs the server.
+            return Self::new(
+                code,
+                "the store cannot be used now; the server's log says why",
+            );
         }
         Self::new(code, error.to_string()).with(details.unwrap_or_default())
     }

@@ -2,6 +2,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    ffi::{OsStr, OsString},
     future::Future,
     net::SocketAddr,
     path::{Path, PathBuf},
@@ -108,6 +109,7 @@ pub struct Opening {
     file: ServerFile,
     access: Access,
     if_backup: IfBackup,
+    search: Option<OsString>,
     kit: Kit,
     own: Vec<Definition>,
 }
@@ -120,6 +122,7 @@ impl Opening {
             file,
             access,
             if_backup: IfBackup::Refuse,
+            search: None,
             kit: Kit::new(),
             own: Vec::new(),
         }
@@ -129,6 +132,13 @@ impl Opening {
     #[must_use]
     pub fn adopting(mut self) -> Self {
         self.if_backup = IfBackup::Adopt;
+        self
+    }
+
+    /// Warns of programs of agents' tools that cannot be found here: a `PATH`.
+    #[must_use]
+    pub fn searching(mut self, path: OsString) -> Self {
+        self.search = Some(path);
         self
     }
 
@@ -156,6 +166,7 @@ impl Opening {
             file,
             access,
             if_backup,
+            search,
             kit,
             own: definitions,
         } = self;
@@ -173,7 +184,7 @@ impl Opening {
                     .to_owned(),
             ));
         }
-        let loaded = load_all(&file)?;
+        let loaded = load_all(&file, search.as_deref())?;
         let mut engines = BTreeMap::new();
         let urls: BTreeSet<String> = loaded
             .iter()
@@ -212,7 +223,9 @@ impl Opening {
             limits,
             ..
         } = file;
-        let world = Arc::new(World::new(engines, keys, access, limits, names, own));
+        let world = Arc::new(World::new(
+            engines, keys, access, limits, names, search, own,
+        ));
         offer(&world, definitions, loaded)?;
         publish_for_all(&world).await?;
         world.bound_to(address);
@@ -282,7 +295,12 @@ impl Server {
             if let Err(error) = served.engine.withdraw_presence().await {
                 tracing::warn!(%error, "the store does not learn that this server goes");
             }
-            served.engine.drain(GRACE).await;
+            for key in served.engine.drain(GRACE).await {
+                tracing::warn!(
+                    thread = %key.thread,
+                    "cut off in the middle of a call; what became of it is found out when the store is served next"
+                );
+            }
         }
         world.tasks.close();
         // Whoever is not done by now is found again when the store is served next.
@@ -367,13 +385,16 @@ async fn open(url: &str, limits: &ServerLimits, kit: Kit) -> Result<Served, Star
     Ok(Served::new(engine, hub))
 }
 
-fn load_all(file: &ServerFile) -> Result<Vec<(PathBuf, Loaded)>, StartError> {
+fn load_all(
+    file: &ServerFile,
+    search: Option<&OsStr>,
+) -> Result<Vec<(PathBuf, Loaded)>, StartError> {
     let files = holdpoint_definition::agent_files(&file.agents);
     let files = files.map_err(|problems| StartError::Agents(vec![problems]))?;
     let mut loaded: Vec<(PathBuf, Loaded)> = Vec::new();
     let mut wrong = Vec::new();
     for path in files {
-        match catalog::load(&path, &file.names) {
+        match catalog::load(&path, &file.names, search) {
             Ok(one) => loaded.push((path, one)),
             Err(problems) => wrong.push(problems),
         }

@@ -1,7 +1,8 @@
 //! What all requests share: the engines, the agents, the keys, and what goes on in the background.
 
 use std::{
-    collections::{BTreeMap, HashMap, HashSet},
+    collections::{BTreeMap, HashSet},
+    ffi::OsString,
     future::Future,
     net::SocketAddr,
     pin::Pin,
@@ -22,6 +23,7 @@ use crate::{
     hub::Hub,
     keys::Keys,
     problem::Problem,
+    room::{Place, Rooms},
     streams::Streams,
 };
 
@@ -34,16 +36,17 @@ pub(crate) struct World {
     pub(crate) access: Access,
     pub(crate) limits: ServerLimits,
     pub(crate) names: Names,
+    /// Where the system looks for programs.
+    pub(crate) search: Option<OsString>,
     /// The URL of the server's own store.
     pub(crate) own: String,
     pub(crate) streams: Arc<Streams>,
+    pub(crate) rooms: Rooms,
     /// Cancelled once the server is asked to go.
     pub(crate) closing: CancellationToken,
     /// Runs that are driven: no request's end ends them.
     pub(crate) tasks: TaskTracker,
     catalog: RwLock<Arc<Catalog>>,
-    /// How many questions each caller's runs ask at most, as far as it is known here.
-    asked: Mutex<HashMap<(String, String), usize>>,
     /// For which tenants which definitions are stored.
     published: Mutex<HashSet<(String, Digest)>>,
     address: OnceLock<SocketAddr>,
@@ -132,22 +135,25 @@ impl World {
         access: Access,
         limits: ServerLimits,
         names: Names,
+        search: Option<OsString>,
         own: String,
     ) -> Self {
         let count = |limit: u32| usize::try_from(limit).unwrap_or(usize::MAX);
         let streams = Streams::new(count(limits.streams), count(limits.streams_per_key));
+        let rooms = Rooms::new(count(limits.pending_per_user));
         Self {
             engines,
             keys,
             access,
             limits,
             names,
+            search,
             own,
             streams,
+            rooms,
             closing: CancellationToken::new(),
             tasks: TaskTracker::new(),
             catalog: RwLock::default(),
-            asked: Mutex::default(),
             published: Mutex::default(),
             address: OnceLock::new(),
         }
@@ -264,40 +270,15 @@ impl World {
     /// # Errors
     ///
     /// Too many are; the store fails.
-    pub(crate) async fn has_room(&self, served: &Served, caller: &Caller) -> Result<(), Problem> {
-        let limit = usize::try_from(self.limits.pending_per_user).unwrap_or(usize::MAX);
-        let actor = caller.principal.actor.to_string();
-        let whose = (caller.tenant().to_owned(), actor.clone());
-        let known = self.asked().get(&whose).copied();
-        // Counted only where what began since the last count may have reached the limit.
-        let count = match known {
-            Some(known) if known < limit => known,
-            Some(_) | None => {
-                served
-                    .engine
-                    .count_asked(caller.tenant(), &actor, limit)
-                    .await?
-            }
-        };
-        if count >= limit {
-            let error = format!(
-                "{limit} questions of your runs are open, which is the limit; answer or cancel some first"
-            );
-            return Err(
-                Problem::new("too_many_pending", error).with(serde_json::json!({ "limit": limit }))
-            );
-        }
-        self.asked().insert(whose, count + 1);
-        Ok(())
-    }
-
-    fn asked(&self) -> MutexGuard<'_, HashMap<(String, String), usize>> {
-        self.asked.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Counts anew from now on.
-    pub(crate) fn forget_counts(&self) {
-        self.asked().clear();
+    pub(crate) async fn has_room(
+        &self,
+        served: &Served,
+        caller: &Caller,
+    ) -> Result<Place, Problem> {
+        let (tenant, actor) = (caller.tenant(), caller.principal.actor.to_string());
+        let count = async |limit| Ok(served.engine.count_asked(tenant, &actor, limit).await?);
+        let whose = (tenant.to_owned(), actor.clone());
+        self.rooms.enter(whose, count).await
     }
 
     /// Whether so many decisions may come at once.
@@ -324,6 +305,21 @@ impl World {
         Err(Problem::new("batch_too_large", error).with(serde_json::json!({ "limit": limit })))
     }
 
+    /// As [`World::submit`], for a run that begins: it is under way until it stands still.
+    ///
+    /// # Errors
+    ///
+    /// As [`World::submit`].
+    pub(crate) async fn begin(
+        &self,
+        served: &Served,
+        tenant: &str,
+        place: Place,
+        work: Submission,
+    ) -> Result<Placed, Problem> {
+        self.submit_in(served, tenant, Some(place), work).await
+    }
+
     /// Commits a command, and drives what follows. A client that goes away in the middle ends neither.
     ///
     /// # Errors
@@ -333,6 +329,16 @@ impl World {
         &self,
         served: &Served,
         tenant: &str,
+        work: Submission,
+    ) -> Result<Placed, Problem> {
+        self.submit_in(served, tenant, None, work).await
+    }
+
+    async fn submit_in(
+        &self,
+        served: &Served,
+        tenant: &str,
+        place: Option<Place>,
         work: Submission,
     ) -> Result<Placed, Problem> {
         let (told, tell) = oneshot::channel();
@@ -358,6 +364,7 @@ impl World {
                     let _ = told.send(Err(error));
                 }
             }
+            drop(place);
         });
         match tell.await {
             Ok(Ok(placed)) => Ok(placed),

@@ -4,10 +4,14 @@ use std::path::PathBuf;
 
 use holdpoint_definition::{LogFormat, ServerFile};
 use holdpoint_server::{Access, Opening, StartError};
+use tracing_subscriber::EnvFilter;
 
 use crate::{
     args::Serve, backups, env, exit::Exit, failure::Failure, leaving::Leaving, safe_text, terminal,
 };
+
+/// What is logged when nobody says anything.
+const LEVEL: &str = "info";
 
 /// Serves until the process is asked to go.
 ///
@@ -26,6 +30,10 @@ pub(crate) async fn serve(args: &Serve) -> Result<Exit, Failure> {
     };
     let access = if args.dev { Access::Dev } else { Access::Keys };
     let opening = Opening::new(file, access);
+    let opening = match env::search_path() {
+        Some(search) => opening.searching(search),
+        None => opening,
+    };
     let opening = if args.adopt {
         opening.adopting()
     } else {
@@ -95,8 +103,13 @@ fn configuration(args: &Serve) -> Result<ServerFile, Failure> {
 
 /// Logs go to stderr: what a program reads is answers over HTTP.
 fn log(format: LogFormat) {
-    let filter = tracing_subscriber::EnvFilter::try_from_env("HOLDPOINT_LOG")
-        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info"));
+    let (filter, wrong) = match env::log() {
+        None => (EnvFilter::new(LEVEL), None),
+        Some(text) => match EnvFilter::try_new(&text) {
+            Ok(filter) => (filter, None),
+            Err(error) => (EnvFilter::new(LEVEL), Some(error)),
+        },
+    };
     let builder = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
@@ -108,6 +121,9 @@ fn log(format: LogFormat) {
         LogFormat::Text => builder.with_ansi(false).try_init(),
         LogFormat::Json => builder.json().flatten_event(true).try_init(),
     };
+    if let Some(error) = wrong {
+        tracing::warn!(%error, "`HOLDPOINT_LOG` is not understood; logging at `{LEVEL}`");
+    }
 }
 
 impl From<StartError> for Failure {

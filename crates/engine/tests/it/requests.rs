@@ -221,6 +221,8 @@ async fn a_fork_from_the_past_begins_where_the_run_stood_still() {
     answer(&engine, "s", vec![Decision::APPROVE]).await.unwrap();
     let between = engine.fork(&me(), &key("s"), Some(asked - 1), "x").await;
     assert_eq!(between.unwrap_err().code(), "not_forkable");
+    let nowhere = engine.fork(&me(), &key("s"), Some(99), "x").await;
+    assert_eq!(nowhere.unwrap_err().code(), "not_found");
     let forked = engine
         .fork(&me(), &key("s"), Some(asked), "s2")
         .await

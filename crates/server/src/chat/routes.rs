@@ -138,7 +138,7 @@ pub(crate) async fn talk(
     let message = required("message", value.message)?;
     let (offered, served) = world.agent(&agent_id)?;
     let permit = world.streams.enter(&caller.name())?;
-    world.has_room(served, &caller).await?;
+    let place = world.has_room(served, &caller).await?;
     let tenant = caller.tenant().to_owned();
     world
         .publish(&served.engine, &tenant, &offered.agent)
@@ -156,7 +156,7 @@ pub(crate) async fn talk(
             .start_instead(request, &agent, &session, &message, supersede)
             .await
     };
-    let placed = world.submit(served, &tenant, Box::pin(work)).await?;
+    let placed = world.begin(served, &tenant, place, Box::pin(work)).await?;
     let reader = Reader {
         format: format(&headers, &wanted),
         when: when(&offered),

@@ -46,7 +46,7 @@ pub(crate) async fn start(
     }
     let session = session_id(&value.session_id)?;
     let (offered, served) = world.agent(&value.agent_id)?;
-    world.has_room(served, &caller).await?;
+    let place = world.has_room(served, &caller).await?;
     let tenant = caller.tenant();
     world
         .publish(&served.engine, tenant, &offered.agent)
@@ -62,7 +62,7 @@ pub(crate) async fn start(
             .start_instead(request, &agent, &session, &value.input, supersede)
             .await
     };
-    let placed = world.submit(served, tenant, Box::pin(work)).await?;
+    let placed = world.begin(served, tenant, place, Box::pin(work)).await?;
     Ok(created(&placed))
 }
 

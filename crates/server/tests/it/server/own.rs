@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use holdpoint_core::{Definition, Effect, Outcome, ToolSpec};
+use holdpoint_core::{Allowed, Definition, Effect, Gate, Outcome, ToolSpec};
 use holdpoint_engine::Kit;
 use holdpoint_models::Scripted;
 use holdpoint_server::{Access, Opening, ServerFile, StartError};
@@ -47,9 +47,11 @@ fn opening(folder: &TempDir, paid: &Arc<AtomicUsize>) -> Opening {
         async { Outcome::done("paid") }
     });
     let model = Scripted::parse("scenario", SCENARIO).unwrap();
+    let mut gate = Gate::ask(Allowed::standard());
+    gate.terms.description = Some("Somebody wants money.".to_owned());
     let clerk = Definition::new("clerk", "own")
         .with_tool(ToolSpec::code("refund", Effect::Write))
-        .ask("refund");
+        .gate("refund", gate);
     let configuration = ServerFile {
         listen: SocketAddr::from(([127, 0, 0, 1], 0)),
         store: format!("sqlite:{}", path.join("runs.db").display()),
@@ -99,7 +101,10 @@ async fn a_program_serves_its_own_agent_and_it_stays_when_files_change() {
         answer.await.unwrap().text().await.unwrap()
     };
     let message = json!({"agent_id": "clerk", "session_id": "s", "message": "refund it"});
-    assert!(say("stream", message).await.contains("INTERRUPT:"));
+    let asked = say("stream", message).await;
+    // What an author says about a call stands beside the call, and not for it.
+    let reason = r#""reason":"Somebody wants money.\n\nTool: refund\nArgs: {}""#;
+    assert!(asked.contains(reason), "{asked}");
     assert_eq!(paid.load(Ordering::Relaxed), 0);
     let answer = json!({"agent_id": "clerk", "session_id": "s", "input": {"confirm": true}});
     assert_eq!(

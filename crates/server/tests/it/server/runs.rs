@@ -230,9 +230,32 @@ async fn a_fork_asks_anew_and_goes_its_own_way() {
     world.until(&run, "waiting").await;
     let (code, problem) = world.post(&format!("/api/v1/runs/{run}/fork"), &body).await;
     assert_eq!((code, &problem["code"]), (409, &json!("thread_exists")));
+    let nowhere = json!({"session_id": "s3", "checkpoint_id": "ckpt_99"});
+    let path = format!("/api/v1/runs/{run}/fork");
+    let (code, problem) = world.post(&path, &nowhere).await;
+    assert_eq!((code, &problem["code"]), (404, &json!("not_found")));
     let (code, checkpoint) = world.get(&format!("/api/v1/runs/{run}/checkpoint")).await;
     assert_eq!((code, &checkpoint["status"]), (200, &json!("interrupted")));
     assert_eq!(checkpoint["resume_policy"], "after_human_approval");
+}
+
+#[tokio::test]
+async fn starts_that_come_at_once_do_not_pass_the_limit_of_questions() {
+    let world = World::new(Access::Dev, |file| file.limits.pending_per_user = 3).await;
+    let starts = (0..20).map(|nth| {
+        let body = json!({"agent_id": "clerk", "session_id": format!("s{nth}"), "input": "go"});
+        let world = &world;
+        async move { world.post("/api/v1/runs", &body).await }
+    });
+    let answers = futures::future::join_all(starts).await;
+    let (begun, refused): (Vec<_>, Vec<_>) = answers.iter().partition(|(code, _)| *code == 201);
+    assert_eq!((begun.len(), refused.len()), (3, 17));
+    for (code, problem) in refused {
+        assert_eq!((*code, &problem["code"]), (429, &json!("too_many_pending")));
+    }
+    // The others were not begun at all, and those that were are still there to be answered.
+    let (_, runs) = world.get("/api/v1/runs").await;
+    assert_eq!(runs["items"].as_array().unwrap().len(), 3);
 }
 
 #[tokio::test]
@@ -256,6 +279,14 @@ async fn limits_answer_with_their_statuses_and_lose_nothing() {
     let large = json!({"agent_id": "clerk", "session_id": "c", "input": "x".repeat(4_096)});
     let (code, problem) = world.post("/api/v1/runs", &large).await;
     assert_eq!((code, &problem["code"]), (413, &json!("too_large")));
+    // Who announces too much is told at once, and not asked for it.
+    let announced = format!(
+        "POST /api/v1/runs HTTP/1.1\r\nHost: {}\r\nContent-Type: application/json\r\nContent-Length: 99999\r\n\r\n",
+        world.address
+    );
+    let answer = world.raw(&announced).await;
+    assert!(answer.starts_with("HTTP/1.1 413 "), "{answer}");
+    assert!(answer.contains("too_large"), "{answer}");
     let mut deep = json!(1);
     for _ in 0..100 {
         deep = json!([deep]);

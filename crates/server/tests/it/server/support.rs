@@ -1,6 +1,6 @@
 //! A server of this test's own, and clients of it.
 
-use std::{collections::BTreeMap, net::SocketAddr, path::PathBuf, sync::Arc};
+use std::{collections::BTreeMap, net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
 use holdpoint_core::{Principal, PrincipalKind};
 use holdpoint_definition::{Names, ServerFile};
@@ -9,7 +9,12 @@ use holdpoint_store::SqliteStore;
 use reqwest::{Client, Method, RequestBuilder, Response};
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use tokio::{sync::oneshot, task::JoinHandle};
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    sync::oneshot,
+    task::JoinHandle,
+    time::timeout,
+};
 
 /// An agent of the chat API, whose model is played.
 const CONFIRMING: &str = r#"
@@ -292,6 +297,15 @@ impl World {
             tokio::time::sleep(std::time::Duration::from_millis(10)).await;
         }
         panic!("{run} does not become {status}");
+    }
+
+    /// Sends bytes on a connection of their own. Returns what is answered first.
+    pub(crate) async fn raw(&self, bytes: &str) -> String {
+        let mut stream = tokio::net::TcpStream::connect(self.address).await.unwrap();
+        stream.write_all(bytes.as_bytes()).await.unwrap();
+        let mut answer = vec![0; 16_384];
+        let read = timeout(Duration::from_secs(20), stream.read(&mut answer)).await;
+        String::from_utf8_lossy(&answer[..read.unwrap().unwrap()]).into_owned()
     }
 
     /// A run of the clerk that waits.
