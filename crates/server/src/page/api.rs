@@ -1,11 +1,12 @@
 //! The API as a page, from the same document that programs read.
 
-use std::fmt::Write as _;
+use std::{collections::BTreeMap, fmt::Write as _};
 
 use axum::response::Response;
 use serde_json::Value;
 
 use super::{escaped, page};
+use crate::problem::CODES;
 
 /// The API, readable.
 pub(crate) async fn docs() -> Response {
@@ -27,6 +28,7 @@ pub(crate) async fn docs() -> Response {
             }
         }
     }
+    errors(&mut body);
     page("Holdpoint: the API", &body)
 }
 
@@ -58,12 +60,33 @@ fn show(body: &mut String, document: &Value, operation: &Value) {
     if !example.is_null() {
         let _ = writeln!(body, "<pre>{}</pre>", escaped(&format!("{example:#}")));
     }
-    let answers = entries(&operation["responses"]);
+    // What is refused is the same everywhere.
+    let answers = entries(&operation["responses"]).filter(|(code, _)| code.starts_with('2'));
     table(
         body,
         "Answers",
         answers.map(|(code, it)| (code.clone(), text(&it["description"]))),
     );
+}
+
+fn errors(body: &mut String) {
+    body.push_str(
+        "<section><h3>What is refused</h3>\n<p>Everywhere in one form: <code>{\"error\": text, \"code\": one of these, \
+         \"details\": more}</code></p>\n",
+    );
+    let mut statuses: BTreeMap<u16, Vec<&str>> = BTreeMap::new();
+    for (code, status) in CODES {
+        statuses.entry(*status).or_default().push(code);
+    }
+    let rows: Vec<(String, String)> = statuses
+        .iter()
+        .map(|(status, codes)| (status.to_string(), codes.join(", ")))
+        .collect();
+    let rows = rows
+        .iter()
+        .map(|(status, codes)| (status.clone(), codes.as_str()));
+    table(body, "Codes", rows);
+    body.push_str("</section>\n");
 }
 
 fn table<'t>(body: &mut String, title: &str, rows: impl Iterator<Item = (String, &'t str)>) {

@@ -96,6 +96,16 @@ async fn without_a_key_and_with_a_revoked_one_nothing_is_said() {
     for open in ["/openapi.json", "/docs"] {
         assert_eq!(world.get(open).await.0, 200, "{open}");
     }
+    let page = world.request(Method::GET, "/docs").send().await.unwrap();
+    let page = page.text().await.unwrap();
+    for shown in [
+        "<code>POST /api/v1/chat/resume</code>",
+        "<code>session_id (required)</code>",
+        "<code>Idempotency-Key (header)</code>",
+        "too_many_pending",
+    ] {
+        assert!(page.contains(shown), "{shown}");
+    }
 }
 
 #[tokio::test]
