@@ -26,7 +26,8 @@ pub(crate) fn demo() -> anyhow::Result<()> {
         "something listens on {ADDRESS} already; stop it first"
     );
     let folder = env::target_dir()?.join("demo");
-    copy_examples_to(&folder)?;
+    // What waits there goes on waiting: that is what the demo is about.
+    copy(&env::root().join("examples"), &folder)?;
     let mut server = start(&programs.built(), &folder)?;
     if let Err(error) = wait_for(&mut server, address) {
         let _ = server.kill();
@@ -151,7 +152,7 @@ The API:                   http://{ADDRESS}/docs
 The other examples:        curl http://{ADDRESS}/api/v1/agents
 A walk with kill -9:       cargo xtask walk
 
-Ctrl+C ends it.
+Ctrl+C ends it. Everything is kept in target/demo, and there again at the next start; remove that folder to begin afresh.
 ",
         answer(true),
         answer(false)

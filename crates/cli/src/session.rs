@@ -125,7 +125,8 @@ impl Session {
         match session.engine.store().backup_made_at().await? {
             None => Ok(session),
             Some(made_at) => {
-                let adopt = session.place.command("recover --adopt");
+                let adopt = session.place.of(Principal::LOCAL_TENANT);
+                let adopt = adopt.command("recover --adopt");
                 Err(backups::refuse(&session.place.store, made_at, &adopt))
             }
         }

@@ -95,6 +95,7 @@ pub fn apply(state: &mut State, at: Timestamp, by: &Actor, event: &Event) {
                 worked: crate::Span::ZERO,
                 busy_since: None,
                 stop: None,
+                answered: None,
                 paused: false,
                 breakpoints: breakpoints.clone(),
                 frames,
@@ -195,7 +196,12 @@ pub fn apply(state: &mut State, at: Timestamp, by: &Actor, event: &Event) {
             roles: _,
             permissions: _,
             says: _,
-        } => answered(state, at, by, *interrupt, decisions),
+        } => {
+            answered(state, at, by, *interrupt, decisions);
+            if let Some(active) = state.active_mut() {
+                active.answered = Some(at);
+            }
+        }
         Event::InterruptClosed {
             interrupt,
             status: _,

@@ -76,6 +76,17 @@ impl Principal {
         Self::new(PrincipalKind::Local, Self::LOCAL_TENANT, os_user)
     }
 
+    /// Stands for every permission.
+    pub const EVERYTHING: &'static str = "*";
+
+    /// Whether it has a permission. The operator at the machine has all of them.
+    #[must_use]
+    pub fn may(&self, permission: &str) -> bool {
+        self.actor.kind == PrincipalKind::Local
+            || self.permissions.contains(permission)
+            || self.permissions.contains(Self::EVERYTHING)
+    }
+
     /// A principal without roles or permissions.
     #[must_use]
     pub fn new(kind: PrincipalKind, tenant: &str, name: &str) -> Self {

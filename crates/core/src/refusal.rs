@@ -33,6 +33,12 @@ pub enum Refusal {
         /// The interrupt.
         interrupt: InterruptId,
     },
+    /// The answer names no question, and another one was answered a moment ago.
+    #[error("another question was answered a moment ago, so it is not clear that this is meant for {}: name it", list(.pending))]
+    JustAnswered {
+        /// What is pending.
+        pending: Vec<InterruptId>,
+    },
     /// The interrupt expired.
     #[error("interrupt `{interrupt}` expired before it was answered")]
     Expired {
@@ -105,6 +111,7 @@ impl Refusal {
             Self::NotForkable(_) => "not_forkable",
             Self::RunOver => "run_over",
             Self::NotPending { .. } => "not_pending",
+            Self::JustAnswered { .. } => "just_answered",
             Self::Expired { .. } => "expired",
             Self::Forbidden { .. } => "forbidden",
             Self::Misfit(_) => "misfit",

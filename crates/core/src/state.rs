@@ -196,6 +196,9 @@ pub struct Active {
     /// Whether a user paused it: nothing starts until one continues it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub paused: bool,
+    /// When one of its questions was last answered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answered: Option<Timestamp>,
     /// Where it stops to be looked at.
     #[serde(default, skip_serializing_if = "Breakpoints::is_empty")]
     pub breakpoints: Breakpoints,
@@ -347,6 +350,15 @@ impl Default for State {
 }
 
 impl State {
+    /// Whether an answer that names no question may still be meant for one that was answered a moment ago: a double click
+    /// must not answer a question that nobody has seen.
+    #[must_use]
+    pub fn was_just_answered(&self, now: Timestamp) -> bool {
+        const DOUBLE_CLICK: Span = Span::from_secs(1);
+        let answered = self.active().and_then(|active| active.answered);
+        answered.is_some_and(|at| now < at + DOUBLE_CLICK)
+    }
+
     /// The run, while it is not over.
     #[must_use]
     pub fn active(&self) -> Option<&Active> {

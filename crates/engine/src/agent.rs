@@ -6,7 +6,7 @@ use std::{
 };
 
 use holdpoint_core::{
-    Definition, Digest, FramePath, Params, Payload, ToolFacts, ToolKind, ToolSpec,
+    Definition, Digest, FramePath, Params, Payload, Principal, ToolFacts, ToolKind, ToolSpec,
     decode_definition,
 };
 use holdpoint_models::Model;
@@ -125,6 +125,13 @@ impl Agent {
             facts.version = task::version(&self.definition, params)?;
         }
         Some(facts)
+    }
+
+    /// The permission that a tool needs and a requester has not.
+    pub(crate) fn forbids(&self, tool: &str, user: &Principal) -> Option<&str> {
+        let spec = self.offered.iter().find(|offered| offered.name == tool)?;
+        let missing = spec.permissions.iter().find(|needed| !user.may(needed));
+        missing.map(String::as_str)
     }
 
     pub(crate) fn model(&self) -> &Arc<dyn Model> {

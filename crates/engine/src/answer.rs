@@ -2,8 +2,8 @@
 
 use holdpoint_core::{
     Action, ActionId, Answer, Answers, Ask, Command, Context, Decision, Digest, Index, InterruptId,
-    Prompt, Refusal, Reply, RestatedCall, RunId, State, Subject, ThreadKind, Verdict, closing,
-    decide, decode_records,
+    InterruptStatus, Prompt, Refusal, Reply, RestatedCall, RunId, State, Subject, ThreadKind,
+    Timestamp, Verdict, closing, decide, decode_records,
 };
 use holdpoint_store::{Direction, Scan, ThreadKey};
 use serde_json::Value;
@@ -48,7 +48,7 @@ impl Engine {
         let request = request.into();
         let answered = async {
             let state = self.state(key).await?.ok_or(Refusal::NotFound)?;
-            let answers = meant(&state, run, answers)?;
+            let answers = meant(&state, run, answers, self.store().now())?;
             self.answer_once(&request, key, answers).await
         };
         self.once(&request, Box::pin(answered)).await
@@ -316,6 +316,9 @@ impl Engine {
         let entries = decode_records(previous, &last)?;
         Ok(
             match entries.first().and_then(|entry| closing(entry, interrupt)) {
+                Some(closing) if closing.status == InterruptStatus::Timeout => {
+                    Refusal::Expired { interrupt }.into()
+                }
                 Some(closing) => Error::AlreadyDecided {
                     interrupt,
                     status: closing.status,
@@ -328,7 +331,12 @@ impl Engine {
 }
 
 /// The interrupts of a run that these answers are for.
-fn meant(state: &State, run: RunId, answers: Answers) -> Result<Vec<(InterruptId, Answer)>, Error> {
+fn meant(
+    state: &State,
+    run: RunId,
+    answers: Answers,
+    now: Timestamp,
+) -> Result<Vec<(InterruptId, Answer)>, Error> {
     let pending = |id: &InterruptId| state.interrupts.get(id).filter(|it| it.run == run);
     match answers {
         Answers::ByInterrupt(answers) => {
@@ -345,6 +353,10 @@ fn meant(state: &State, run: RunId, answers: Answers) -> Result<Vec<(InterruptId
             let ids: Vec<InterruptId> =
                 ids.into_iter().filter(|id| pending(id).is_some()).collect();
             match ids.as_slice() {
+                pending if !pending.is_empty() && state.was_just_answered(now) => {
+                    let pending = pending.to_vec();
+                    Err(Refusal::JustAnswered { pending }.into())
+                }
                 [only] => Ok(vec![(*only, answer)]),
                 [] => Err(Error::NothingPending),
                 several => Err(Error::Ambiguous {

@@ -45,6 +45,12 @@ impl<'a> Caller<'a> {
                 rule: Some("there is no such subagent".to_owned()),
             };
         };
+        if let Some(missing) = agent.forbids(&tool.name, self.user) {
+            return Judgement {
+                verdict: Verdict::Deny,
+                rule: Some(format!("the requester lacks the permission `{missing}`")),
+            };
+        }
         let mut judgement = judge(agent);
         for strict in above.iter().filter(|agent| agent.definition.strict) {
             let floor = judge(strict);

@@ -264,11 +264,12 @@ pub(crate) fn explain(state: &State, interrupt: &Interrupt) -> String {
     let mut parts = Vec::new();
     for ask in &interrupt.asks {
         let action = state.actions.get(&ask.action_id);
-        parts.push(describe(ask, action));
+        let words = describe(ask, action);
         // Words that somebody wrote beforehand must not stand for what would really be done.
-        if let (Some(_), Some(action)) = (&ask.description, action) {
-            parts.push(call_lines(&action.tool.name, &action.params));
-        }
+        let call = action.map(|it| call_lines(&it.tool.name, &it.params));
+        let call = call.filter(|call| !words.contains(call.as_str()));
+        parts.push(words);
+        parts.extend(call);
     }
     if !interrupt.changes.is_empty() {
         let changes = interrupt.changes.join("\n- ");

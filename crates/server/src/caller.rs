@@ -31,8 +31,11 @@ pub(crate) struct Caller {
 
 impl Caller {
     fn dev() -> Self {
+        let mut principal = Principal::new(PrincipalKind::User, Principal::LOCAL_TENANT, "dev");
+        let everything = Principal::EVERYTHING.to_owned();
+        principal.permissions.insert(everything);
         Self {
-            principal: Principal::new(PrincipalKind::User, Principal::LOCAL_TENANT, "dev"),
+            principal,
             key: None,
         }
     }

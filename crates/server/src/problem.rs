@@ -19,8 +19,7 @@ pub struct Problem {
     #[schema(example = "not_found")]
     pub code: &'static str,
     /// What a program may want to know besides.
-    #[serde(skip_serializing_if = "Value::is_null")]
-    #[schema(value_type = Option<Object>)]
+    #[schema(value_type = Object)]
     pub details: Value,
 }
 
@@ -46,6 +45,7 @@ pub const CODES: &[(&str, u16)] = &[
     ("idempotency_mismatch", 422),
     ("internal", 500),
     ("interrupt_pending", 409),
+    ("just_answered", 409),
     ("method_not_allowed", 405),
     ("misdirected", 421),
     ("misfit", 422),
@@ -92,13 +92,15 @@ impl Problem {
         Self {
             error: error.into(),
             code,
-            details: Value::Null,
+            details: Value::Object(serde_json::Map::new()),
         }
     }
 
     /// With something for programs.
     pub(crate) fn with(mut self, details: Value) -> Self {
-        self.details = details;
+        if details.is_object() {
+            self.details = details;
+        }
         self
     }
 
@@ -152,7 +154,10 @@ impl From<Error> for Problem {
         }
         let details = match &error {
             Error::Refused(holdpoint_core::Refusal::Misfit(misfit)) => serde_json::to_value(misfit),
-            Error::Refused(holdpoint_core::Refusal::InterruptPending { pending })
+            Error::Refused(
+                holdpoint_core::Refusal::InterruptPending { pending }
+                | holdpoint_core::Refusal::JustAnswered { pending },
+            )
             | Error::Ambiguous { pending } => {
                 serde_json::to_value(serde_json::json!({ "pending": pending }))
             }

@@ -21,6 +21,8 @@ type Whose = (String, String);
 #[derive(Debug)]
 pub(crate) struct Rooms {
     limit: usize,
+    /// How many questions a run may ask at once.
+    each: usize,
     rooms: Mutex<HashMap<Whose, Arc<Room>>>,
 }
 
@@ -43,9 +45,10 @@ impl Drop for Place {
 }
 
 impl Rooms {
-    pub(crate) fn new(limit: usize) -> Self {
+    pub(crate) fn new(limit: usize, each: usize) -> Self {
         Self {
             limit,
+            each,
             rooms: Mutex::default(),
         }
     }
@@ -87,7 +90,7 @@ impl Rooms {
                 Problem::new("too_many_pending", error).with(serde_json::json!({ "limit": limit }))
             );
         }
-        *bound = Some(known + 1);
+        *bound = Some(known.saturating_add(self.each));
         drop(bound);
         room.under_way.fetch_add(1, Ordering::SeqCst);
         Ok(Place(room))

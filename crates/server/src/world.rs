@@ -140,7 +140,10 @@ impl World {
     ) -> Self {
         let count = |limit: u32| usize::try_from(limit).unwrap_or(usize::MAX);
         let streams = Streams::new(count(limits.streams), count(limits.streams_per_key));
-        let rooms = Rooms::new(count(limits.pending_per_user));
+        let rooms = Rooms::new(
+            count(limits.pending_per_user),
+            count(limits.pending_per_run),
+        );
         Self {
             engines,
             keys,

@@ -1068,6 +1068,7 @@ fn everything_open() -> State {
         worked: Span::from_millis(1_234),
         busy_since: Some(at(1)),
         stop: Some(Stop::Cancelled),
+        answered: None,
         paused: true,
         breakpoints: breakpoints(),
         frames,

@@ -54,7 +54,7 @@ pub(crate) fn answer(interrupt: &Interrupt, input: &Map<String, Value>) -> Resul
     }
     if let Err(bad) = Filled::new(&fields, &filled) {
         return Err(Problem::new("misfit", bad.to_string())
-            .with(json!({"field": bad.name, "problem": bad.problem})));
+            .with(json!({"reason": "field", "name": bad.name, "problem": bad.problem})));
     }
     let text = |name: &str| input.get(name).and_then(Value::as_str).map(str::to_owned);
     if let Some(Subject::Question { .. }) = subject {

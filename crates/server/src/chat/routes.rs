@@ -8,7 +8,8 @@ use axum::{
     http::HeaderMap,
     response::{IntoResponse as _, Response},
 };
-use holdpoint_core::{InterruptId, Supersede, ThreadId};
+use holdpoint_core::{InterruptId, Refusal, Supersede, ThreadId};
+use holdpoint_engine::Error;
 use holdpoint_store::ThreadKey;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -43,8 +44,9 @@ pub(crate) struct Message {
     supersede: bool,
 }
 
-/// An answer to what an agent asks.
+/// An answer to what an agent asks. A word that is not known is refused: it might be a misspelt name of a question.
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct Resume {
     /// The agent.
     #[schema(value_type = String, example = "approval-agent")]
@@ -56,11 +58,11 @@ pub(crate) struct Resume {
     #[schema(value_type = Object, example = json!({"confirm": true}))]
     input: Option<Value>,
     /// Which question is meant. Without it, the one that is pending.
-    #[serde(default)]
+    #[serde(default, alias = "interruptId")]
     #[schema(value_type = Option<String>)]
     interrupt_id: Option<InterruptId>,
     /// The same by its checkpoint.
-    #[serde(default)]
+    #[serde(default, alias = "checkpointId")]
     checkpoint_id: Option<String>,
 }
 
@@ -231,15 +233,16 @@ pub(crate) async fn resume(
     };
     let key = thread(&caller, &agent_id, &session);
     let (offered, served) = world.conversation(&agent_id, &key).await?;
-    if offered.as_ref().is_some_and(|it| !it.agent.is_gated()) {
-        return Err(Problem::new(
-            "not_interruptable",
-            format!("agent does not support interrupt/resume: {agent_id}"),
-        ));
-    }
     let permit = world.streams.enter(&caller.name())?;
     let listener = served.hub.listen(&key);
+    let never_asks = offered.as_ref().is_some_and(|it| !it.agent.is_gated());
     let none_pending = || {
+        if never_asks {
+            return Problem::new(
+                "not_interruptable",
+                format!("agent does not support interrupt/resume: {agent_id}"),
+            );
+        }
         Problem::new(
             "no_pending_interrupt",
             format!("no pending interrupt for session: {session}"),
@@ -250,7 +253,7 @@ pub(crate) async fn resume(
         None => None,
     };
     let placed = if let Some(marked) = replayed {
-        let again = async move { Err(holdpoint_engine::Error::Replayed(Box::new(marked))) };
+        let again = async move { Err(Error::Replayed(Box::new(marked))) };
         world
             .submit(served, caller.tenant(), Box::pin(again))
             .await?
@@ -258,10 +261,19 @@ pub(crate) async fn resume(
         let thread = served.engine.state(&key).await?.ok_or_else(none_pending)?;
         let interrupt = state::pending(&served.engine, &thread).ok_or_else(none_pending)?;
         let checkpoint = state::checkpoint_of(&thread, interrupt);
+        let is_unnamed = value.interrupt_id.is_none() && value.checkpoint_id.is_none();
         let meant = value.interrupt_id.is_none_or(|id| id == interrupt.id)
             && value.checkpoint_id.is_none_or(|id| id == checkpoint);
         if !meant {
-            return Err(none_pending().with(serde_json::json!({"pending": interrupt.id})));
+            let other = format!(
+                "no such pending interrupt for session: {session}; it waits for the answer to another one"
+            );
+            return Err(Problem::new("no_pending_interrupt", other)
+                .with(serde_json::json!({"pending": interrupt.id})));
+        }
+        if is_unnamed && thread.was_just_answered(served.engine.store().now()) {
+            let pending = vec![interrupt.id];
+            return Err(Error::from(Refusal::JustAnswered { pending }).into());
         }
         let answer = form::answer(interrupt, &input)?;
         let (engine, id) = (served.engine.clone(), interrupt.id);

@@ -189,10 +189,14 @@ pub(crate) async fn fork(
         None => state.version,
         Some(text) => place(text)?,
     };
+    if at > state.version {
+        return Err(no_checkpoint(&format!("ckpt_{at}")));
+    }
+    let room = world.has_room(served, &caller).await?;
     let engine = served.engine.clone();
     let work = async move { engine.fork(request, &key, Some(at), &session).await };
     let placed = world
-        .submit(served, caller.tenant(), Box::pin(work))
+        .begin(served, caller.tenant(), room, Box::pin(work))
         .await?;
     Ok(created(&placed))
 }
@@ -200,10 +204,12 @@ pub(crate) async fn fork(
 /// The event that a checkpoint's name means.
 pub(crate) fn place(text: &str) -> Result<u64, Problem> {
     let number = text.strip_prefix("ckpt_").and_then(|it| it.parse().ok());
-    number.ok_or_else(|| {
-        let error = format!("`{text}` is no checkpoint; `GET /runs/{{id}}/history` lists them");
-        Problem::new("not_found", error)
-    })
+    number.ok_or_else(|| no_checkpoint(text))
+}
+
+fn no_checkpoint(text: &str) -> Problem {
+    let error = format!("`{text}` is no checkpoint; `GET /runs/{{id}}/history` lists them");
+    Problem::new("not_found", error)
 }
 
 /// What a run can be told.

@@ -2,6 +2,7 @@
 
 mod access;
 mod chat;
+mod doubt;
 mod own;
 mod runs;
 mod support;

@@ -239,6 +239,15 @@ async fn an_agent_that_never_asks_cannot_be_answered() {
         said,
         "data: Are \n\ndata: you \n\ndata: sure?\n\ndata: [DONE]\n\n"
     );
+    // Unless it does ask, because its model failed: what is asked can be answered where it is asked.
+    let fail = json!({"agent_id": "plain", "session_id": "f", "message": "fail"});
+    let asked = world.stream(STREAM, &fail).await;
+    assert!(asked.contains("INTERRUPT:"), "{asked}");
+    let no = json!({"agent_id": "plain", "session_id": "f", "input": {"confirm": false}});
+    let told = world.stream(RESUME, &no).await;
+    assert!(told.ends_with("data: [DONE]\n\n"), "{told}");
+    let state = "/api/v1/chat/interrupt_state?agent_id=plain&session_id=f";
+    assert_eq!(world.get(state).await, (200, json!({"interrupted": false})));
 }
 
 #[tokio::test]
