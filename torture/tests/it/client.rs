@@ -221,7 +221,8 @@ impl<'a> Load<'a> {
         } else {
             json!({"type": "approve"})
         };
-        let answer = resume(run, id, &json!({"decisions": [decision]}));
+        // Named: it may come so soon after another one that it could be meant for that.
+        let answer = resume(run, id, &json!({ id: decision }));
         told(&self.insist(&answer)?, 200)?;
         Ok(())
     }
