@@ -9,8 +9,8 @@ use crate::Unavailable;
 #[non_exhaustive]
 pub enum BackupError {
     /// This kind of store has no backups.
-    #[error("this store has no backups: it lives in the memory of one process")]
-    Unsupported,
+    #[error("this store makes no backups: {0}")]
+    Unsupported(String),
     /// There is something already, which was not touched: the file itself, or one beside it that would be taken for a
     /// part of it.
     #[error("`{}` exists, and a backup overwrites nothing", path.display())]

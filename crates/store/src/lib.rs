@@ -24,6 +24,8 @@ pub mod failpoint;
 mod memory;
 mod open;
 mod options;
+#[cfg(feature = "postgres")]
+mod postgres;
 mod sqlite;
 mod store;
 mod workers;
@@ -34,6 +36,8 @@ pub use clock::{Clock, ManualClock, SystemClock};
 pub use memory::MemoryStore;
 pub use open::{OpenError, open};
 pub use options::Options;
+#[cfg(feature = "postgres")]
+pub use postgres::PostgresStore;
 pub use sqlite::SqliteStore;
 pub use store::*;
 pub use workers::workers;

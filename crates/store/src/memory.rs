@@ -17,8 +17,8 @@ use tokio::sync::watch;
 
 use self::{cells::Cells, rows::Rows};
 use crate::{
-    Append, AppendError, Appended, BackupError, Cell, CellChange, Epoch, Head, Holder, LeaseError,
-    Options, Scan, Space, Store, ThreadKey, Unavailable,
+    Append, AppendError, Appended, BackupError, Cell, CellChange, Clock, Epoch, Head, Holder,
+    LeaseError, Options, Scan, Space, Store, ThreadKey, Unavailable,
     admission::{self, Census, Standing, Tenure},
 };
 
@@ -35,7 +35,7 @@ use crate::{
 #[derive(Debug)]
 pub struct MemoryStore {
     owner: OwnerId,
-    options: Options,
+    clock: Arc<dyn Clock>,
     state: Arc<Mutex<State>>,
     changes: watch::Receiver<u64>,
 }
@@ -62,13 +62,13 @@ impl MemoryStore {
     /// An empty store.
     #[must_use]
     pub fn new(options: &Options) -> Self {
-        Self::join(options.clone(), Arc::default())
+        Self::join(options.clock(), Arc::default())
     }
 
     /// Another handle on the same data, which takes leases for itself, as another process would.
     #[must_use]
     pub fn sibling(&self) -> Self {
-        Self::join(self.options.clone(), Arc::clone(&self.state))
+        Self::join(Arc::clone(&self.clock), Arc::clone(&self.state))
     }
 
     /// Makes this handle's leases those of a process that is certainly dead.
@@ -76,7 +76,7 @@ impl MemoryStore {
         self.state().crashed.insert(self.owner);
     }
 
-    fn join(options: Options, state: Arc<Mutex<State>>) -> Self {
+    fn join(clock: Arc<dyn Clock>, state: Arc<Mutex<State>>) -> Self {
         let (sender, changes) = watch::channel(0);
         let mut locked = lock(&state);
         // Handles of the past keep their leases, so their numbers are not given again.
@@ -86,7 +86,7 @@ impl MemoryStore {
         drop(locked);
         Self {
             owner,
-            options,
+            clock,
             state,
             changes,
         }
@@ -142,7 +142,7 @@ struct Handle<'a> {
 
 impl Census for Handle<'_> {
     fn now(&self) -> Timestamp {
-        self.store.options.clock.now()
+        self.store.clock.now()
     }
 
     fn us(&self) -> OwnerId {
@@ -177,7 +177,7 @@ impl State {
 #[async_trait]
 impl Store for MemoryStore {
     fn now(&self) -> Timestamp {
-        self.options.clock.now()
+        self.clock.now()
     }
 
     fn owner(&self) -> OwnerId {
@@ -358,7 +358,9 @@ impl Store for MemoryStore {
     }
 
     async fn backup(&self, _to: &Path) -> Result<(), BackupError> {
-        Err(BackupError::Unsupported)
+        Err(BackupError::Unsupported(
+            "it lives in the memory of one process".to_owned(),
+        ))
     }
 
     async fn backup_made_at(&self) -> Result<Option<Timestamp>, Unavailable> {
@@ -384,7 +386,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let to = folder.path().join("copy.db");
         let store = MemoryStore::new(&Options::default());
-        assert_eq!(store.backup(&to).await, Err(BackupError::Unsupported));
+        assert!(matches!(
+            store.backup(&to).await,
+            Err(BackupError::Unsupported(_))
+        ));
         assert!(!to.exists());
     }
 

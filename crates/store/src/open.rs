@@ -9,16 +9,18 @@ use crate::{MemoryStore, Options, SharedStore, SqliteStore};
 #[non_exhaustive]
 pub enum OpenError {
     /// The text names no kind of store that there is.
-    #[error("`{url}` names no store: use `sqlite:PATH` or `memory:`")]
+    #[error("`{url}` names no store: use `sqlite:PATH`, `postgres://…` or `memory:`")]
     UnknownKind {
         /// The text.
         url: String,
     },
     /// The file was written by a newer version of this program. It was not touched.
-    #[error("`{}` has format {found}, but this version reads formats up to {reads}: use a newer version", path.display())]
+    #[error(
+        "{store} has format {found}, but this version reads formats up to {reads}: use a newer version"
+    )]
     Newer {
-        /// The file.
-        path: PathBuf,
+        /// The store.
+        store: String,
         /// The format it has.
         found: u64,
         /// The newest format that this build reads.
@@ -32,7 +34,7 @@ pub enum OpenError {
     },
 }
 
-/// Opens the store that `url` names: `sqlite:PATH` or `memory:`.
+/// Opens the store that `url` names: `sqlite:PATH`, `postgres://…` or `memory:`.
 ///
 /// ```
 /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
@@ -49,6 +51,9 @@ pub async fn open(url: &str, options: Options) -> Result<SharedStore, OpenError>
     if url == "memory:" {
         return Ok(Arc::new(MemoryStore::new(&options)));
     }
+    if url.starts_with("postgres://") || url.starts_with("postgresql://") {
+        return open_postgres(url, &options).await;
+    }
     let path = url.strip_prefix("sqlite:").filter(|path| !path.is_empty());
     let Some(path) = path.map(PathBuf::from) else {
         return Err(OpenError::UnknownKind {
@@ -62,4 +67,16 @@ pub async fn open(url: &str, options: Options) -> Result<SharedStore, OpenError>
             reason: format!("`{url}` could not be opened: {fault}"),
         }),
     }
+}
+
+#[cfg(feature = "postgres")]
+async fn open_postgres(url: &str, options: &Options) -> Result<SharedStore, OpenError> {
+    Ok(Arc::new(crate::PostgresStore::open(url, options).await?))
+}
+
+#[cfg(not(feature = "postgres"))]
+async fn open_postgres(_: &str, _: &Options) -> Result<SharedStore, OpenError> {
+    Err(OpenError::Unusable {
+        reason: "this build has no PostgreSQL in it; it needs the feature `postgres`".to_owned(),
+    })
 }

@@ -5,24 +5,23 @@ use std::sync::Arc;
 use crate::{Clock, SystemClock};
 
 /// What may be chosen when a store is opened.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Options {
-    pub(crate) clock: Arc<dyn Clock>,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self {
-            clock: Arc::new(SystemClock::default()),
-        }
-    }
+    /// The clock that was given.
+    pub(crate) clock: Option<Arc<dyn Clock>>,
 }
 
 impl Options {
-    /// With another clock than the machine's.
+    /// With another clock than the store's own: that of the database where it has one, and else the machine's.
     #[must_use]
     pub fn with_clock(mut self, clock: Arc<dyn Clock>) -> Self {
-        self.clock = clock;
+        self.clock = Some(clock);
         self
+    }
+
+    /// The clock of a store that has none of its own.
+    pub(crate) fn clock(&self) -> Arc<dyn Clock> {
+        let clock = self.clock.clone();
+        clock.unwrap_or_else(|| Arc::new(SystemClock::default()))
     }
 }

@@ -60,7 +60,7 @@ pub(super) fn open(
         },
     };
     let conns = Readers::connect(path, sight).map_err(|error| unusable(explain(path, &error)))?;
-    let owners = Owners::join(path, Arc::clone(&options.clock))
+    let owners = Owners::join(path, options.clock())
         .map_err(|error| unusable(format!("this machine gives no random numbers: {error}")))?;
     let owners = Arc::new(owners);
     let place = Place::new(path).map_err(failed)?;
@@ -164,7 +164,7 @@ fn accept(path: &Path, found: Found) -> Result<(), OpenError> {
     match found {
         Found::Empty | Found::Known(_) => Ok(()),
         Found::Newer(found) => Err(OpenError::Newer {
-            path: path.to_owned(),
+            store: format!("`{shown}`"),
             found,
             reads: FORMAT,
         }),

@@ -85,7 +85,7 @@ fn a_file_of_a_newer_format_is_refused_by_number_and_not_touched() {
     assert_eq!(
         error,
         OpenError::Newer {
-            path: path.clone(),
+            store: format!("`{}`", path.display()),
             found: 7,
             reads: 1
         }

@@ -9,5 +9,7 @@ mod backup;
 mod file;
 mod golden;
 mod memory;
+#[cfg(feature = "postgres")]
+mod postgres;
 mod process;
 mod sqlite;

@@ -1,0 +1,175 @@
+//! Appends of several threads in one statement.
+
+use std::collections::{HashMap, HashSet};
+
+use deadpool_postgres::Object;
+use holdpoint_core::{IndexChange, IndexRow, OwnerId, Payload, Span};
+use tokio_postgres::Error;
+
+use super::{clock::Time, row::int};
+use crate::{Append, Epoch, Fence, LeaseAfter, ThreadKey};
+
+const SQL: &str = include_str!("append.sql");
+
+/// What the statement is told, column by column.
+#[derive(Debug, Default)]
+pub(super) struct Batch<'a> {
+    threads: HashSet<&'a ThreadKey>,
+    tenants: Vec<&'a [u8]>,
+    ids: Vec<&'a [u8]>,
+    expects: Vec<i64>,
+    versions: Vec<i64>,
+    fences: Vec<i16>,
+    epochs: Vec<i64>,
+    lasts: Vec<i64>,
+    releases: Vec<bool>,
+    heads: Payloads<'a>,
+    records: Records<'a>,
+    rows: Rows<'a>,
+}
+
+#[derive(Debug, Default)]
+struct Payloads<'a> {
+    codecs: Vec<i16>,
+    key_ids: Vec<Option<&'a str>>,
+    bytes: Vec<&'a [u8]>,
+}
+
+impl<'a> Payloads<'a> {
+    fn push(&mut self, payload: &'a Payload) {
+        self.codecs.push(i16::from(payload.codec.number()));
+        self.key_ids.push(payload.key_id.as_deref());
+        self.bytes.push(&payload.bytes);
+    }
+}
+
+#[derive(Debug, Default)]
+struct Records<'a> {
+    of: Vec<i64>,
+    seqs: Vec<i64>,
+    headers: Vec<&'a [u8]>,
+    salts: Vec<&'a [u8]>,
+    payloads: Payloads<'a>,
+    hashes: Vec<&'a [u8]>,
+}
+
+#[derive(Debug, Default)]
+struct Rows<'a> {
+    of: Vec<i64>,
+    puts: Vec<bool>,
+    indexes: Vec<i16>,
+    keys: Vec<&'a [u8]>,
+    sorts: Vec<i64>,
+}
+
+/// Whether an append can share a statement: it changes nothing but its own thread.
+pub(super) fn is_plain(append: &Append) -> bool {
+    let is_own = |change: &IndexChange| {
+        let (IndexChange::Put(row) | IndexChange::Remove(row)) = change;
+        row.thread == append.key.thread
+    };
+    // NEGATIVE CONTROL: what lets stale appends in on purpose is not in the statement.
+    !cfg!(feature = "weak-version-check")
+        && append.cells.is_empty()
+        && append.index.iter().all(is_own)
+}
+
+impl<'a> Batch<'a> {
+    /// Takes an append along, unless its thread has one here already.
+    pub(super) fn add(&mut self, append: &'a Append) -> bool {
+        if !self.threads.insert(&append.key) {
+            return false;
+        }
+        self.tenants.push(append.key.tenant.as_bytes());
+        self.ids.push(append.key.thread.as_bytes());
+        self.expects.push(int(append.expect));
+        let version = append.expect + append.records.len() as u64;
+        self.versions.push(int(version));
+        let (fence, epoch, lasts) = match append.fence {
+            Fence::Open => (0, 0, Span::default()),
+            Fence::Driver(epoch) => (1, epoch, Span::default()),
+            Fence::Take { after, lasts } => (2, after, lasts),
+        };
+        self.fences.push(fence);
+        self.epochs.push(int(epoch));
+        self.lasts.push(int(lasts.as_micros()));
+        self.releases.push(append.lease == LeaseAfter::Release);
+        self.heads.push(&append.head);
+        let of = int(self.tenants.len() as u64);
+        for record in &append.records {
+            self.records.of.push(of);
+            self.records.seqs.push(int(record.seq));
+            self.records.headers.push(&record.header);
+            self.records.salts.push(&record.salt);
+            self.records.payloads.push(&record.payload);
+            self.records.hashes.push(record.hash.as_bytes());
+        }
+        // The last word about a row counts; a statement knows no order.
+        let mut last: HashMap<&IndexRow, bool> = HashMap::with_capacity(append.index.len());
+        for change in &append.index {
+            match change {
+                IndexChange::Put(row) => last.insert(row, true),
+                IndexChange::Remove(row) => last.insert(row, false),
+            };
+        }
+        for (row, put) in last {
+            self.rows.of.push(of);
+            self.rows.puts.push(put);
+            self.rows.indexes.push(i16::from(row.index.number()));
+            self.rows.keys.push(row.key.as_bytes());
+            self.rows.sorts.push(row.sort);
+        }
+        true
+    }
+
+    /// Commits those that can be. Returns the epochs of their threads, by their place in the order in which they were added.
+    pub(super) async fn commit(
+        &self,
+        connection: &Object,
+        us: OwnerId,
+        time: &Time,
+    ) -> Result<HashMap<usize, Epoch>, Error> {
+        let statement = connection.prepare_cached(SQL).await?;
+        let (heads, records, rows) = (&self.heads, &self.records, &self.rows);
+        let admitted = connection
+            .query(
+                &statement,
+                &[
+                    &time.given(),
+                    &us.as_bytes().as_slice(),
+                    &self.tenants,
+                    &self.ids,
+                    &self.expects,
+                    &self.versions,
+                    &self.fences,
+                    &self.epochs,
+                    &self.lasts,
+                    &self.releases,
+                    &heads.codecs,
+                    &heads.key_ids,
+                    &heads.bytes,
+                    &records.of,
+                    &records.seqs,
+                    &records.headers,
+                    &records.salts,
+                    &records.payloads.codecs,
+                    &records.payloads.key_ids,
+                    &records.payloads.bytes,
+                    &records.hashes,
+                    &rows.of,
+                    &rows.puts,
+                    &rows.indexes,
+                    &rows.keys,
+                    &rows.sorts,
+                ],
+            )
+            .await?;
+        let mut epochs = HashMap::with_capacity(admitted.len());
+        for row in &admitted {
+            let (n, epoch): (i64, i64) = (row.try_get(0)?, row.try_get(1)?);
+            let place = usize::try_from(n - 1).unwrap_or(usize::MAX);
+            epochs.insert(place, epoch.unsigned_abs());
+        }
+        Ok(epochs)
+    }
+}

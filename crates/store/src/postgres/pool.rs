@@ -1,0 +1,156 @@
+//! Connections, and doing things on them.
+
+use std::{future::Future, time::Duration};
+
+use deadpool_postgres::{Manager, ManagerConfig, Object, Pool, RecyclingMethod, Runtime, Timeouts};
+use tokio::time::{Instant, sleep};
+
+use super::{
+    address::Address,
+    trouble::{Teller, Trouble},
+};
+use crate::OpenError;
+
+/// How many connections a process has at most, besides the one that listens.
+const CONNECTIONS: usize = 10;
+/// How long one statement may take before the database is taken for gone.
+pub(super) const PATIENCE: Duration = Duration::from_secs(10);
+/// How long something is tried again before whoever asked is told.
+const TRYING: Duration = Duration::from_secs(10);
+/// How long is waited between two tries.
+const BREATH: Duration = Duration::from_millis(50);
+
+/// The connections to one database.
+#[derive(Debug, Clone)]
+pub(super) struct Connections {
+    pool: Pool,
+    pub(super) teller: Teller,
+}
+
+impl Connections {
+    pub(super) fn new(address: &Address) -> Result<Self, OpenError> {
+        let config = ManagerConfig {
+            recycling_method: RecyclingMethod::Fast,
+        };
+        let manager = Manager::from_config(address.config.clone(), address.tls.clone(), config);
+        let pool = Pool::builder(manager)
+            .max_size(CONNECTIONS)
+            .runtime(Runtime::Tokio1)
+            .timeouts(Timeouts {
+                wait: Some(PATIENCE),
+                create: Some(PATIENCE),
+                recycle: Some(PATIENCE),
+            })
+            .build()
+            .map_err(|error| OpenError::Unusable {
+                reason: error.to_string(),
+            })?;
+        Ok(Self {
+            pool,
+            teller: Teller::new(address.shown.clone()),
+        })
+    }
+
+    /// A connection.
+    pub(super) async fn get(&self) -> Result<Object, Trouble> {
+        let connection = self.pool.get().await;
+        connection.map_err(|error| self.teller.unreached(&error))
+    }
+}
+
+/// Does something on a connection, once: `work` comes to `Result<T, Trouble>`. A connection on which something failed that
+/// leaves it in doubt is not used again.
+//
+// Not a function that is given a closure: its future could not be sent to other threads, as futures of closures that
+// borrow cannot.
+macro_rules! once {
+    ($connections:expr, |$connection:ident| $work:expr) => {
+        match $connections.get().await {
+            Ok(mut lent) => {
+                let done = {
+                    let $connection = &mut lent;
+                    let work = ::tokio::time::timeout($crate::postgres::pool::PATIENCE, $work);
+                    work.await
+                };
+                let done = done.unwrap_or_else(|_| Err($connections.teller.silent()));
+                if let Err($crate::postgres::trouble::Trouble {
+                    fate: $crate::postgres::trouble::Fate::Unknown,
+                    ..
+                }) = &done
+                {
+                    drop(::deadpool_postgres::Object::take(lent));
+                }
+                done
+            }
+            Err(trouble) => Err(trouble),
+        }
+    };
+}
+
+/// Does something that may be done twice, again and again while the database is away for a moment: `work` comes to
+/// `Result<T, tokio_postgres::Error>`, and all of it to `Result<T, Unavailable>`.
+macro_rules! again {
+    ($connections:expr, |$connection:ident| $work:expr) => {{
+        let tries = $crate::postgres::pool::Tries::default();
+        loop {
+            let done = $crate::postgres::pool::once!($connections, |$connection| async {
+                $work
+                    .await
+                    .map_err(|error| $connections.teller.failed(&error))
+            });
+            match done {
+                Ok(done) => break Ok(done),
+                Err(trouble)
+                    if trouble.fate != $crate::postgres::trouble::Fate::Never
+                        && tries.go_on().await => {}
+                Err(trouble) => break Err($crate::Unavailable::from(trouble)),
+            }
+        }
+    }};
+}
+
+/// Does something that is done once, again while nothing of it was committed: `work` comes to `Result<T, Trouble>`.
+macro_rules! change {
+    ($connections:expr, |$connection:ident| $work:expr) => {{
+        let tries = $crate::postgres::pool::Tries::default();
+        loop {
+            let done = $crate::postgres::pool::once!($connections, |$connection| $work);
+            match done {
+                Err(trouble)
+                    if trouble.fate == $crate::postgres::trouble::Fate::Again
+                        && tries.go_on().await => {}
+                done => break done,
+            }
+        }
+    }};
+}
+
+pub(super) use {again, change, once};
+
+/// How long something has been tried.
+#[derive(Debug)]
+pub(super) struct Tries {
+    until: Instant,
+}
+
+impl Default for Tries {
+    fn default() -> Self {
+        Self {
+            until: Instant::now() + TRYING,
+        }
+    }
+}
+
+impl Tries {
+    /// Whether to try once more; after a moment.
+    pub(super) fn go_on(&self) -> impl Future<Output = bool> + Send + use<> {
+        let until = self.until;
+        async move {
+            if Instant::now() >= until {
+                return false;
+            }
+            sleep(BREATH).await;
+            true
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! Reading: heads, records, index rows and blobs.
+
+use std::cmp::Ordering;
+
+use deadpool_postgres::Object;
+use holdpoint_core::{Digest, Index, ThreadId};
+use tokio_postgres::{Error, Row, types::ToSql};
+
+use super::row::{int, limit};
+use crate::{Direction, Scan, ThreadKey};
+
+/// The heads of those threads that are there, each after its thread's id.
+pub(super) async fn heads(
+    connection: &Object,
+    tenant: &str,
+    threads: &[ThreadId],
+) -> Result<Vec<Row>, Error> {
+    let find = connection
+        .prepare_cached(
+            "SELECT thread, version, epoch, owner, until, codec, key_id, head FROM threads
+             WHERE tenant = $1 AND thread = ANY ($2)",
+        )
+        .await?;
+    let threads: Vec<&[u8]> = threads.iter().map(|it| it.as_bytes().as_slice()).collect();
+    connection
+        .query(&find, &[&tenant.as_bytes(), &threads])
+        .await
+}
+
+/// The place of each thread that is there, counted from 1, and its version.
+pub(super) async fn versions(connection: &Object, keys: &[ThreadKey]) -> Result<Vec<Row>, Error> {
+    let find = connection
+        .prepare_cached(
+            "SELECT n, version FROM unnest($1::bytea[], $2::bytea[]) WITH ORDINALITY AS k (tenant, thread, n)
+             JOIN threads USING (tenant, thread)",
+        )
+        .await?;
+    let tenants: Vec<&[u8]> = keys.iter().map(|it| it.tenant.as_bytes()).collect();
+    let threads: Vec<&[u8]> = keys
+        .iter()
+        .map(|it| it.thread.as_bytes().as_slice())
+        .collect();
+    connection.query(&find, &[&tenants, &threads]).await
+}
+
+pub(super) async fn records(
+    connection: &Object,
+    key: &ThreadKey,
+    after: u64,
+    most: usize,
+) -> Result<Vec<Row>, Error> {
+    let find = connection
+        .prepare_cached(
+            "SELECT seq, header, salt, codec, key_id, payload, hash FROM events
+             WHERE tenant = $1 AND thread = $2 AND seq > $3 ORDER BY seq LIMIT $4",
+        )
+        .await?;
+    connection
+        .query(
+            &find,
+            &[
+                &key.tenant.as_bytes(),
+                &key.thread.as_bytes().as_slice(),
+                &int(after),
+                &limit(most),
+            ],
+        )
+        .await
+}
+
+pub(super) async fn blob(
+    connection: &Object,
+    tenant: &str,
+    digest: Digest,
+) -> Result<Option<Row>, Error> {
+    let find = connection
+        .prepare_cached("SELECT codec, key_id, bytes FROM blobs WHERE tenant = $1 AND digest = $2")
+        .await?;
+    connection
+        .query_opt(&find, &[&tenant.as_bytes(), &digest.as_bytes().as_slice()])
+        .await
+}
+
+/// Jumps from tenant to tenant instead of walking every row: a tenant is one step, however many rows it has.
+pub(super) async fn tenants(connection: &Object, index: Index) -> Result<Vec<Row>, Error> {
+    let find = connection
+        .prepare_cached(
+            "WITH RECURSIVE found (tenant) AS (
+                 (SELECT tenant FROM entries ORDER BY tenant LIMIT 1)
+                 UNION ALL
+                 SELECT (SELECT e.tenant FROM entries e WHERE e.tenant > found.tenant ORDER BY e.tenant LIMIT 1)
+                 FROM found WHERE found.tenant IS NOT NULL
+             )
+             SELECT tenant FROM found
+             WHERE EXISTS (SELECT FROM entries e WHERE e.tenant = found.tenant AND e.idx = $1)",
+        )
+        .await?;
+    connection.query(&find, &[&i16::from(index.number())]).await
+}
+
+/// The rows that a scan asks for: key, sort, thread.
+pub(super) async fn scan(
+    connection: &Object,
+    tenant: &str,
+    scan: &Scan,
+) -> Result<Vec<Row>, Error> {
+    let (tenant, index) = (tenant.as_bytes(), i16::from(scan.index.number()));
+    let (beyond, order) = match scan.direction {
+        Direction::Forward => (">", "ASC"),
+        Direction::Backward => ("<", "DESC"),
+    };
+    let mut after = scan.after.as_ref();
+    if let (Some(key), Some(row)) = (&scan.key, after) {
+        match (scan.direction, row.key.as_str().cmp(key)) {
+            (_, Ordering::Equal) => {}
+            // All of this key is still to come.
+            (Direction::Forward, Ordering::Less) | (Direction::Backward, Ordering::Greater) => {
+                after = None;
+            }
+            // Nothing of it is.
+            (Direction::Forward, Ordering::Greater) | (Direction::Backward, Ordering::Less) => {
+                return Ok(Vec::new());
+            }
+        }
+    }
+    let most = limit(scan.limit);
+    let (key, after_key) = (
+        scan.key.as_ref().map(String::as_bytes),
+        after.map(|row| row.key.as_bytes()),
+    );
+    let after_thread = after.map(|row| row.thread.as_bytes().as_slice());
+    let after_sort = after.map(|row| row.sort);
+    let mut sql = "SELECT key, sort, thread FROM entries WHERE tenant = $1 AND idx = $2".to_owned();
+    let mut values: Vec<&(dyn ToSql + Sync)> = vec![&tenant, &index];
+    let mut add = |sql: &mut String, text: &str, value| {
+        values.push(value);
+        sql.push_str(&text.replace('?', &format!("${}", values.len())));
+    };
+    if key.is_some() {
+        add(&mut sql, " AND key = ?", &key);
+    }
+    if let Some(up_to) = &scan.up_to {
+        add(&mut sql, " AND sort <= ?", up_to);
+    }
+    if after.is_some() {
+        add(
+            &mut sql,
+            &format!(" AND (key, sort, thread) {beyond} (?"),
+            &after_key,
+        );
+        add(&mut sql, ", ?", &after_sort);
+        add(&mut sql, ", ?)", &after_thread);
+    }
+    sql.push_str(&format!(
+        " ORDER BY key {order}, sort {order}, thread {order}"
+    ));
+    add(&mut sql, " LIMIT ?", &most);
+    let find = connection.prepare_cached(&sql).await?;
+    connection.query(&find, &values).await
+}

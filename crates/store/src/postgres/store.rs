@@ -1,0 +1,422 @@
+//! The store itself.
+
+use std::{collections::HashMap, path::Path, sync::Arc};
+
+use async_trait::async_trait;
+use holdpoint_core::{
+    Digest, Index, IndexRow, OwnerId, Payload, Record, Span, ThreadId, Timestamp,
+};
+use tokio::{
+    sync::{Notify, watch},
+    task::AbortHandle,
+    time::Instant,
+};
+use tokio_postgres::Row;
+
+use super::{
+    address::Address,
+    cells,
+    clock::{Reckoned, Time, middle},
+    desk::Desk,
+    leases::{self, LeaseMove},
+    notice::{self, Ear, Listening},
+    pool::{Connections, again, change, once},
+    query, row,
+    schema::{self, FORMAT, Found},
+    trouble::Trouble,
+    writer::{Scribe, Writer},
+};
+use crate::{
+    Append, AppendError, Appended, BackupError, Cell, CellChange, Epoch, Head, Holder, Lease,
+    LeaseError, OpenError, Options, Scan, Space, Store, ThreadKey, Unavailable,
+    admission::{self, Tenure},
+};
+
+/// How far epochs are raised when a backup is adopted: more than a thread's lease is ever taken.
+const STEP: i64 = 1_000_000;
+
+/// A store in a PostgreSQL database.
+///
+/// # Durability
+///
+/// What it acknowledges was committed with the database's `synchronous_commit`, which must not be off.
+///
+/// # Sharing
+///
+/// Any number of processes on any machines may use one database. Leases go by its clock. A process that is gone is known by
+/// nothing but the end of its leases.
+///
+/// # Outages
+///
+/// While the database is away, what is asked for is tried again for some seconds, and then is unavailable. An append whose
+/// connection was lost while it was committed is looked for before it is tried again.
+#[derive(Debug)]
+pub struct PostgresStore {
+    scribe: Scribe,
+    writer: Writer,
+    listening: AbortHandle,
+    changes: watch::Sender<u64>,
+}
+
+impl Drop for PostgresStore {
+    fn drop(&mut self) {
+        self.listening.abort();
+    }
+}
+
+impl PostgresStore {
+    /// Opens a database, and lays it out if it is empty.
+    ///
+    /// # Errors
+    ///
+    /// [`OpenError`], if it cannot be reached, is not a store of ours, or is one of a newer format.
+    pub async fn open(url: &str, options: &Options) -> Result<Self, OpenError> {
+        let address = Address::parse(url)?;
+        let connections = Connections::new(&address)?;
+        let teller = &connections.teller;
+        let prepared = once!(connections, |connection| async {
+            let sent = Instant::now();
+            let now = notice::time(connection).await;
+            let now = now.map_err(|error| teller.failed(&error))?;
+            let clock = Reckoned::new(now, middle(sent));
+            let found = schema::migrate(connection).await;
+            Ok((clock, found.map_err(|error| teller.failed(&error))?))
+        });
+        let unusable = |reason: String| OpenError::Unusable { reason };
+        let (clock, found) =
+            prepared.map_err(|Trouble { reason, .. }| unusable(reason.to_string()))?;
+        let shown = &address.shown;
+        match found {
+            Found::Empty | Found::Known(_) => {}
+            Found::Newer(found) => {
+                return Err(OpenError::Newer {
+                    store: shown.to_string(),
+                    found,
+                    reads: FORMAT,
+                });
+            }
+            Found::Altered(format) => {
+                return Err(unusable(format!(
+                    "{shown}: it says that it has format {format}, but is laid out in another way"
+                )));
+            }
+            Found::Foreign => {
+                return Err(unusable(format!(
+                    "{shown}: it has tables of something else in it; give Holdpoint a database or a schema of its own"
+                )));
+            }
+        }
+        let ear = Ear::open(&address)
+            .await
+            .map_err(|error| unusable(connections.teller.failed(&error).reason.to_string()))?;
+        let mut id = [0; 16];
+        getrandom::fill(&mut id).map_err(|error| unusable(error.to_string()))?;
+        let us = OwnerId::from_bytes(id);
+        let (time, kept) = match &options.clock {
+            Some(given) => (Time::Given(Arc::clone(given)), None),
+            None => {
+                let clock = Arc::new(clock);
+                (Time::Database(Arc::clone(&clock)), Some(clock))
+            }
+        };
+        let committed = Arc::new(Notify::new());
+        let changes = watch::Sender::new(0);
+        let listening = Listening {
+            address,
+            us,
+            committed: Arc::clone(&committed),
+            changes: changes.clone(),
+            clock: kept,
+        };
+        let listening = tokio::spawn(listening.run(ear)).abort_handle();
+        let scribe = Scribe {
+            connections,
+            us,
+            time,
+            committed,
+        };
+        Ok(Self {
+            writer: Writer::start(scribe.clone()),
+            scribe,
+            listening,
+            changes,
+        })
+    }
+
+    fn unreadable(&self, what: String) -> Unavailable {
+        self.scribe.connections.teller.unreadable(what).into()
+    }
+
+    /// Rows as what they stand for.
+    fn all<T>(
+        &self,
+        rows: &[Row],
+        read: impl Fn(&Row) -> Result<T, row::Unreadable>,
+    ) -> Result<Vec<T>, Unavailable> {
+        let read: Result<Vec<T>, _> = rows.iter().map(read).collect();
+        read.map_err(|what| self.unreadable(what))
+    }
+
+    fn lease(&self, tenure: &Tenure) -> Lease {
+        Lease {
+            owner: tenure.owner,
+            until: tenure.until,
+            holder: if tenure.owner == self.scribe.us {
+                Holder::Us
+            } else {
+                Holder::MaybeAlive
+            },
+        }
+    }
+
+    async fn move_lease(&self, key: &ThreadKey, lease: LeaseMove) -> Result<Epoch, LeaseError> {
+        let Scribe {
+            connections,
+            us,
+            time,
+            ..
+        } = &self.scribe;
+        let teller = &connections.teller;
+        let moved = change!(connections, |connection| async {
+            let moved = leases::try_move(connection, key, lease, *us, time).await;
+            match moved.map_err(|error| teller.failed(&error))? {
+                Some(epoch) => Ok(Ok(epoch)),
+                None => leases::move_at_desk(connection, teller, key, lease, *us, time).await,
+            }
+        });
+        moved.map_err(Unavailable::from)?
+    }
+}
+
+#[async_trait]
+impl Store for PostgresStore {
+    fn now(&self) -> Timestamp {
+        self.scribe.time.now()
+    }
+
+    fn owner(&self) -> OwnerId {
+        self.scribe.us
+    }
+
+    fn is_durable(&self) -> bool {
+        true
+    }
+
+    async fn load(&self, key: &ThreadKey) -> Result<Option<Head>, Unavailable> {
+        let mut heads = self.load_all(&key.tenant, &[key.thread]).await?;
+        Ok(heads.pop().flatten())
+    }
+
+    async fn load_all(
+        &self,
+        tenant: &Arc<str>,
+        threads: &[ThreadId],
+    ) -> Result<Vec<Option<Head>>, Unavailable> {
+        let rows = again!(self.scribe.connections, |connection| query::heads(
+            connection, tenant, threads
+        ))?;
+        let found = self.all(&rows, |row| {
+            let standing = row::standing(row, 1)?;
+            let head = Head {
+                version: standing.version,
+                epoch: standing.epoch,
+                lease: standing.lease.map(|tenure| self.lease(&tenure)),
+                payload: row::payload(row, 5)?,
+            };
+            Ok((row::thread(row, 0)?, head))
+        })?;
+        let found: HashMap<ThreadId, Head> = found.into_iter().collect();
+        Ok(threads.iter().map(|it| found.get(it).cloned()).collect())
+    }
+
+    async fn versions(&self, keys: &[ThreadKey]) -> Result<Vec<u64>, Unavailable> {
+        let rows = again!(self.scribe.connections, |connection| query::versions(
+            connection, keys
+        ))?;
+        let found = self.all(&rows, |row| Ok((row::count(row, 0)?, row::count(row, 1)?)))?;
+        let mut versions = vec![0; keys.len()];
+        for (n, version) in found {
+            let place = usize::try_from(n).ok().and_then(|n| n.checked_sub(1));
+            if let Some(slot) = place.and_then(|place| versions.get_mut(place)) {
+                *slot = version;
+            }
+        }
+        Ok(versions)
+    }
+
+    async fn read(
+        &self,
+        key: &ThreadKey,
+        after: u64,
+        limit: usize,
+    ) -> Result<Vec<Record>, Unavailable> {
+        let rows = again!(self.scribe.connections, |connection| query::records(
+            connection, key, after, limit
+        ))?;
+        self.all(&rows, row::record)
+    }
+
+    async fn append(&self, append: Append) -> Result<Appended, AppendError> {
+        admission::well_formed(&append)?;
+        self.writer.append(append).await
+    }
+
+    async fn take(&self, key: &ThreadKey, lasts: Span) -> Result<Epoch, LeaseError> {
+        self.move_lease(key, LeaseMove::Take { lasts }).await
+    }
+
+    async fn renew(&self, key: &ThreadKey, epoch: Epoch, lasts: Span) -> Result<(), LeaseError> {
+        self.move_lease(key, LeaseMove::Renew { epoch, lasts })
+            .await?;
+        Ok(())
+    }
+
+    async fn release(&self, key: &ThreadKey, epoch: Epoch, version: u64) -> Result<(), LeaseError> {
+        self.move_lease(key, LeaseMove::Release { epoch, version })
+            .await?;
+        Ok(())
+    }
+
+    async fn scan(&self, tenant: &str, scan: Scan) -> Result<Vec<IndexRow>, Unavailable> {
+        let rows = again!(self.scribe.connections, |connection| query::scan(
+            connection, tenant, &scan
+        ))?;
+        self.all(&rows, |row| row::entry(scan.index, row))
+    }
+
+    async fn tenants(&self, index: Index) -> Result<Vec<Arc<str>>, Unavailable> {
+        let rows = again!(self.scribe.connections, |connection| query::tenants(
+            connection, index
+        ))?;
+        self.all(&rows, |row| Ok(row::text(row, 0)?.into()))
+    }
+
+    async fn put_blob(
+        &self,
+        tenant: &str,
+        payload: Payload,
+        digest: Digest,
+    ) -> Result<(), Unavailable> {
+        let put = "INSERT INTO blobs (tenant, digest, codec, key_id, bytes) VALUES ($1, $2, $3, $4, $5) ON CONFLICT DO NOTHING";
+        // Putting it twice is putting it once.
+        again!(self.scribe.connections, |connection| async {
+            let put = connection.prepare_cached(put).await?;
+            let codec = i16::from(payload.codec.number());
+            let (tenant, digest) = (tenant.as_bytes(), digest.as_bytes().as_slice());
+            let values: [&(dyn tokio_postgres::types::ToSql + Sync); 5] =
+                [&tenant, &digest, &codec, &payload.key_id, &payload.bytes];
+            connection.execute(&put, &values).await
+        })?;
+        Ok(())
+    }
+
+    async fn blob(&self, tenant: &str, digest: Digest) -> Result<Option<Payload>, Unavailable> {
+        let row = again!(self.scribe.connections, |connection| query::blob(
+            connection, tenant, digest
+        ))?;
+        let payload = row.map(|row| row::payload(&row, 0)).transpose();
+        payload.map_err(|what| self.unreadable(what))
+    }
+
+    async fn cell(
+        &self,
+        tenant: &str,
+        space: Space,
+        key: &str,
+    ) -> Result<Option<Cell>, Unavailable> {
+        let now = self.now();
+        let row = again!(self.scribe.connections, |connection| cells::one(
+            connection, tenant, space, key, now
+        ))?;
+        let cell = row.map(|row| row::cell(&row, 0)).transpose();
+        cell.map_err(|what| self.unreadable(what))
+    }
+
+    async fn cells(
+        &self,
+        tenant: &str,
+        space: Space,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<Vec<(String, Cell)>, Unavailable> {
+        let now = self.now();
+        let rows = again!(self.scribe.connections, |connection| async {
+            cells::some(connection, tenant, space, after, limit, now).await
+        })?;
+        self.all(&rows, |row| Ok((row::text(row, 0)?, row::cell(row, 1)?)))
+    }
+
+    async fn set_cell(&self, tenant: &str, change: CellChange) -> Result<u64, AppendError> {
+        let Scribe {
+            connections,
+            us,
+            time,
+            committed,
+        } = &self.scribe;
+        let teller = &connections.teller;
+        let set = change!(connections, |connection| async {
+            let cell = [(tenant, &change)];
+            let desk = Desk::open(connection, teller, *us, time, &cell).await?;
+            let admitted = cells::admit(&desk, tenant, &change).await?;
+            if let Ok(version) = admitted {
+                cells::write(&desk.tx, tenant, &change, version)
+                    .await
+                    .map_err(|error| teller.failed(&error))?;
+                desk.commit().await?;
+                committed.notify_one();
+            }
+            Ok(admitted)
+        });
+        set.map_err(Unavailable::from)?
+    }
+
+    async fn sweep(&self, limit: usize) -> Result<usize, Unavailable> {
+        let Scribe {
+            connections, time, ..
+        } = &self.scribe;
+        // What was swept away is not swept again.
+        again!(connections, |connection| cells::sweep(
+            connection, time, limit
+        ))
+    }
+
+    async fn backup(&self, _: &Path) -> Result<(), BackupError> {
+        Err(BackupError::Unsupported(
+            "PostgreSQL has backups of its own; `pg_dump` makes one".to_owned(),
+        ))
+    }
+
+    async fn backup_made_at(&self) -> Result<Option<Timestamp>, Unavailable> {
+        let row = again!(self.scribe.connections, |connection| async {
+            let mark = "SELECT value FROM marks WHERE name = 'backup'";
+            connection.query_opt(mark, &[]).await
+        })?;
+        let made_at = row.map(|row| row::count(&row, 0)).transpose();
+        let made_at = made_at.map_err(|what| self.unreadable(what))?;
+        Ok(made_at.map(|it| Timestamp::from_micros(row::int(it))))
+    }
+
+    async fn adopt(&self) -> Result<(), Unavailable> {
+        let connections = &self.scribe.connections;
+        let teller = &connections.teller;
+        let adopted = change!(connections, |connection| async {
+            let work = async {
+                let tx = connection.transaction().await?;
+                let removed = tx
+                    .execute("DELETE FROM marks WHERE name = 'backup'", &[])
+                    .await?;
+                if removed > 0 {
+                    let raise = "UPDATE threads SET epoch = epoch + $1, owner = NULL, until = NULL";
+                    tx.execute(raise, &[&STEP]).await?;
+                }
+                tx.commit().await
+            };
+            work.await.map_err(|error| teller.failed(&error))
+        });
+        Ok(adopted?)
+    }
+
+    fn foreign_changes(&self) -> watch::Receiver<u64> {
+        self.changes.subscribe()
+    }
+}
