@@ -1,6 +1,7 @@
 //! Where a command works: on which store, and among whose threads.
 
 use holdpoint_core::Principal;
+use holdpoint_store::discreet;
 
 use crate::safe_text::line;
 
@@ -29,7 +30,7 @@ impl Place {
     pub(crate) fn command(&self, rest: &str) -> String {
         let mut command = format!("holdpoint {rest}");
         if self.store != DEFAULT_STORE {
-            command.push_str(&format!(" --store {}", shell_word(&self.store)));
+            command.push_str(&format!(" --store {}", shell_word(&discreet(&self.store))));
         }
         if self.tenant != Principal::LOCAL_TENANT {
             command.push_str(&format!(" --tenant {}", shell_word(&self.tenant)));

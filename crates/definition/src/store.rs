@@ -7,10 +7,11 @@ use crate::{command::Base, names::discreet};
 /// The store that forgets.
 pub(crate) const MEMORY: &str = "memory:";
 pub(crate) const SQLITE: &str = "sqlite:";
+const POSTGRES: [&str; 2] = ["postgres://", "postgresql://"];
 
 /// Reads the url of a store. A path in it becomes absolute.
 pub(crate) fn read(field: &Field<'_>, base: &Base, report: &mut Report) -> Option<String> {
-    const HELP: &str = "use `sqlite:PATH` or `memory:`";
+    const HELP: &str = "use `sqlite:PATH`, `postgres://HOST/DATABASE` or `memory:`";
     let text = field.some_text(report)?;
     if text == MEMORY {
         return Some(text.to_owned());
@@ -21,6 +22,9 @@ pub(crate) fn read(field: &Field<'_>, base: &Base, report: &mut Report) -> Optio
             return None;
         }
         return Some(format!("{SQLITE}{}", base.resolve(path)));
+    }
+    if POSTGRES.iter().any(|scheme| text.starts_with(scheme)) {
+        return Some(text.to_owned());
     }
     field.problem(&format!("{} names no store", discreet(text)), HELP, report);
     None

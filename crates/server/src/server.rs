@@ -14,6 +14,7 @@ use axum::Router;
 use holdpoint_core::{Definition, Index, Principal, Timestamp};
 use holdpoint_definition::{Loaded, Problems, ServerFile, ServerLimits};
 use holdpoint_engine::{Engine, Error, Forgetful, Kit, Options};
+use holdpoint_store::discreet;
 use tokio::net::TcpListener;
 
 use crate::{
@@ -257,7 +258,7 @@ impl Server {
             let durable = served.is_some_and(|served| served.engine.store().is_durable());
             let model = &offered.agent.definition.model;
             if durable {
-                format!("{name}: model {model}, store {}", offered.store)
+                format!("{name}: model {model}, store {}", discreet(&offered.store))
             } else {
                 format!("{name}: model {model}, in memory: what it waits for is forgotten when the server ends")
             }
@@ -344,7 +345,7 @@ async fn adopt(
         for (store, served) in engines {
             let made_at = served.engine.store().backup_made_at().await;
             if let Some(made_at) = made_at.map_err(Error::from)? {
-                let store = store.clone();
+                let store = discreet(store);
                 return Err(StartError::Backup { store, made_at });
             }
         }
@@ -355,6 +356,7 @@ async fn adopt(
         let Some(adopted) = served.engine.adopt().await? else {
             continue;
         };
+        let store = discreet(store);
         told.push(format!(
             "{store}: adopted, from a backup of {}; threads that wait for a person's word: {}",
             rfc3339(adopted.made_at),

@@ -34,7 +34,7 @@ pub use backup::BackupError;
 pub use cell::{Cell, CellChange, CellThen, SYSTEM_TENANT, Space};
 pub use clock::{Clock, ManualClock, SystemClock};
 pub use memory::MemoryStore;
-pub use open::{OpenError, open};
+pub use open::{OpenError, discreet, open};
 pub use options::Options;
 #[cfg(feature = "postgres")]
 pub use postgres::PostgresStore;

@@ -69,6 +69,36 @@ pub async fn open(url: &str, options: Options) -> Result<SharedStore, OpenError>
     }
 }
 
+/// The url of a store as it may be shown: without a password.
+///
+/// ```
+/// # use holdpoint_store::discreet;
+/// assert_eq!(discreet("postgres://ann:secret@db/runs"), "postgres://ann:…@db/runs");
+/// assert_eq!(discreet("sqlite:runs.db"), "sqlite:runs.db");
+/// ```
+#[must_use]
+pub fn discreet(url: &str) -> String {
+    let Some((scheme, rest)) = url.split_once("://") else {
+        return url.to_owned();
+    };
+    let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
+    let rest = match rest.rsplit_once('@') {
+        None => rest.to_owned(),
+        Some((user, host)) => match user.split_once(':') {
+            None => format!("{user}@{host}"),
+            Some((user, _)) => format!("{user}:…@{host}"),
+        },
+    };
+    let query: Vec<&str> = query
+        .split('&')
+        .filter(|part| !part.is_empty() && !part.starts_with("password="))
+        .collect();
+    if query.is_empty() {
+        return format!("{scheme}://{rest}");
+    }
+    format!("{scheme}://{rest}?{}", query.join("&"))
+}
+
 #[cfg(feature = "postgres")]
 async fn open_postgres(url: &str, options: &Options) -> Result<SharedStore, OpenError> {
     Ok(Arc::new(crate::PostgresStore::open(url, options).await?))
