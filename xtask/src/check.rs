@@ -2,6 +2,7 @@
 
 use crate::{
     clients, requirements,
+    services::Services,
     step::{self, Steps, run},
     variants::Programs,
 };
@@ -24,7 +25,13 @@ pub(crate) fn test() -> anyhow::Result<()> {
         programs = Some(Programs::build_all()?);
         Ok(())
     });
-    if let (Some(()), Some(programs)) = (built, programs) {
+    let mut services = None;
+    let ready = steps.take("the services that tests need", || {
+        services = Some(Services::start()?);
+        Ok(())
+    });
+    if let (Some(()), Some(programs), Some(()), Some(services)) = (built, programs, ready, services)
+    {
         steps.take("tests", || {
             let mut command = if step::has_nextest() {
                 step::cargo(&["nextest", "run", "--workspace", "--no-fail-fast"])
@@ -39,6 +46,7 @@ pub(crate) fn test() -> anyhow::Result<()> {
                 ])
             };
             programs.announce(&mut command);
+            services.announce(&mut command);
             run(&mut command)
         });
         steps.take("clients in Node", || clients::node(&programs));

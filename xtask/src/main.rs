@@ -6,6 +6,7 @@ mod demo;
 mod env;
 mod listing;
 mod requirements;
+mod services;
 mod step;
 mod tables;
 mod torture;

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use crate::{
     env,
+    services::Services,
     step::{self, run},
     tables,
     variants::Programs,
@@ -67,6 +68,8 @@ pub(crate) fn torture(options: &Options) -> anyhow::Result<()> {
     };
     command.args(&options.only);
     programs.announce(&mut command);
+    let services = Services::start()?;
+    services.announce(&mut command);
     command
         .env("HOLDPOINT_TORTURE", "1")
         .env("HOLDPOINT_TORTURE_DIR", &folder);

@@ -2,6 +2,8 @@
 
 use std::{ffi::OsString, fs};
 
+use holdpoint_core::Span;
+
 /// The name of the operating system's user, under which everything done here is recorded.
 ///
 /// The user database comes first: the environment says whatever whoever set it wanted.
@@ -19,9 +21,24 @@ pub(crate) fn search_path() -> Option<OsString> {
     std::env::var_os("PATH")
 }
 
+/// How long leases last, where a test says so: builds that are shipped do not listen.
+pub(crate) fn lease() -> Option<Span> {
+    if !cfg!(feature = "failpoints") {
+        return None;
+    }
+    let millis = std::env::var_os("HOLDPOINT_TEST_LEASE_MS")?;
+    let millis = millis.into_string().ok()?.parse().ok()?;
+    Some(Span::from_millis(millis))
+}
+
 /// What a server logs, if somebody says.
 pub(crate) fn log() -> Option<String> {
     std::env::var_os("HOLDPOINT_LOG")?.into_string().ok()
+}
+
+/// A variable that a configuration names.
+pub(crate) fn named(name: &str) -> Option<String> {
+    std::env::var_os(name)?.into_string().ok()
 }
 
 /// The store that commands use where none is named.

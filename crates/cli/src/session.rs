@@ -92,9 +92,11 @@ impl Session {
             watchdog: Watchdog::default(),
             models: BTreeMap::new(),
         };
+        let unsaid = Options::default();
         let options = Options {
             drives: Drives::ServersFirst,
-            ..Options::default()
+            lease: env::lease().unwrap_or(unsaid.lease),
+            ..unsaid
         };
         let output = Output::of(common.json);
         let screen = Arc::new(Screen::new(output));

@@ -35,7 +35,8 @@ pub struct ServerFile {
     /// Where it is spoken to: `127.0.0.1:8888` when unsaid.
     pub listen: SocketAddr,
     /// The url of the store in which threads are kept unless an agent asks for another: `sqlite:holdpoint.db` when
-    /// unsaid. Its path is absolute where a file was read, and else seen from where the process works.
+    /// unsaid. Its path is absolute where a file was read, and else seen from where the process works. `env:NAME` is for
+    /// whoever reads the environment; see [`ServerFile::resolve`].
     pub store: String,
     /// Files of agents, and folders with such files; see [`agent_files`]. Absolute, and there when they were read.
     pub agents: Vec<PathBuf>,
@@ -70,6 +71,33 @@ impl Default for ServerFile {
             limits: ServerLimits::default(),
             log: LogFormat::default(),
         }
+    }
+}
+
+impl ServerFile {
+    /// Puts what the environment says in the place of `env:NAME`, wherever a store is named.
+    ///
+    /// # Errors
+    ///
+    /// The names of variables that are not set.
+    pub fn resolve(
+        &mut self,
+        variable: impl Fn(&str) -> Option<String>,
+    ) -> Result<(), BTreeSet<String>> {
+        let mut missing = BTreeSet::new();
+        let stores = self.names.stores.values_mut();
+        for url in stores.chain([&mut self.store]) {
+            if let Some(name) = url.strip_prefix(store::ENV) {
+                match variable(name) {
+                    Some(value) => *url = value,
+                    None => drop(missing.insert(name.to_owned())),
+                }
+            }
+        }
+        if missing.is_empty() {
+            return Ok(());
+        }
+        Err(missing)
     }
 }
 

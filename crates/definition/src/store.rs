@@ -7,11 +7,13 @@ use crate::{command::Base, names::discreet};
 /// The store that forgets.
 pub(crate) const MEMORY: &str = "memory:";
 pub(crate) const SQLITE: &str = "sqlite:";
+/// The variable of the environment that has the url, which may hold a password.
+pub(crate) const ENV: &str = "env:";
 const POSTGRES: [&str; 2] = ["postgres://", "postgresql://"];
 
-/// Reads the url of a store. A path in it becomes absolute.
+/// Reads the url of a store, or where it is found. A path in it becomes absolute.
 pub(crate) fn read(field: &Field<'_>, base: &Base, report: &mut Report) -> Option<String> {
-    const HELP: &str = "use `sqlite:PATH`, `postgres://HOST/DATABASE` or `memory:`";
+    const HELP: &str = "use `sqlite:PATH`, `postgres://HOST/DATABASE`, `env:NAME` or `memory:`";
     let text = field.some_text(report)?;
     if text == MEMORY {
         return Some(text.to_owned());
@@ -22,6 +24,15 @@ pub(crate) fn read(field: &Field<'_>, base: &Base, report: &mut Report) -> Optio
             return None;
         }
         return Some(format!("{SQLITE}{}", base.resolve(path)));
+    }
+    if let Some(name) = text.strip_prefix(ENV) {
+        let is_plain = |char: char| char.is_ascii_alphanumeric() || char == '_';
+        if name.is_empty() || !name.chars().all(is_plain) {
+            let help = "write for instance `env:HOLDPOINT_STORE`";
+            field.problem("`env:` names no variable", help, report);
+            return None;
+        }
+        return Some(text.to_owned());
     }
     if POSTGRES.iter().any(|scheme| text.starts_with(scheme)) {
         return Some(text.to_owned());

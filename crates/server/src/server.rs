@@ -11,7 +11,7 @@ use std::{
 };
 
 use axum::Router;
-use holdpoint_core::{Definition, Index, Principal, Timestamp};
+use holdpoint_core::{Definition, Index, Principal, Span, Timestamp};
 use holdpoint_definition::{Loaded, Problems, ServerFile, ServerLimits};
 use holdpoint_engine::{Engine, Error, Forgetful, Kit, Options};
 use holdpoint_store::discreet;
@@ -111,6 +111,7 @@ pub struct Opening {
     access: Access,
     if_backup: IfBackup,
     search: Option<OsString>,
+    lease: Option<Span>,
     kit: Kit,
     own: Vec<Definition>,
 }
@@ -124,6 +125,7 @@ impl Opening {
             access,
             if_backup: IfBackup::Refuse,
             search: None,
+            lease: None,
             kit: Kit::new(),
             own: Vec::new(),
         }
@@ -140,6 +142,13 @@ impl Opening {
     #[must_use]
     pub fn searching(mut self, path: OsString) -> Self {
         self.search = Some(path);
+        self
+    }
+
+    /// With leases that last so long unless they are renewed: how soon others go on after a server that is gone.
+    #[must_use]
+    pub const fn with_lease(mut self, lease: Span) -> Self {
+        self.lease = Some(lease);
         self
     }
 
@@ -168,6 +177,7 @@ impl Opening {
             access,
             if_backup,
             search,
+            lease,
             kit,
             own: definitions,
         } = self;
@@ -193,7 +203,10 @@ impl Opening {
             .chain([own.clone()])
             .collect();
         for url in urls {
-            engines.insert(url.clone(), open(&url, &file.limits, kit.clone()).await?);
+            engines.insert(
+                url.clone(),
+                open(&url, &file.limits, kit.clone(), lease).await?,
+            );
         }
         let listen = file.listen;
         let unusable = |reason| StartError::Address {
@@ -369,17 +382,24 @@ async fn adopt(
     Ok(told)
 }
 
-async fn open(url: &str, limits: &ServerLimits, kit: Kit) -> Result<Served, StartError> {
+async fn open(
+    url: &str,
+    limits: &ServerLimits,
+    kit: Kit,
+    lease: Option<Span>,
+) -> Result<Served, StartError> {
     let store = holdpoint_store::open(url, holdpoint_store::Options::default()).await?;
     let forgetful = if store.is_durable() {
         Forgetful::Refuse
     } else {
         Forgetful::Allow
     };
+    let unsaid = Options::default();
     let options = Options {
         forgetful,
         pending_per_run: usize::try_from(limits.pending_per_run).unwrap_or(usize::MAX),
-        ..Options::default()
+        lease: lease.unwrap_or(unsaid.lease),
+        ..unsaid
     };
     let hub = Arc::new(Hub::default());
     let watcher: Arc<dyn holdpoint_engine::Watcher> = hub.clone();

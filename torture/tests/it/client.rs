@@ -79,10 +79,12 @@ pub(crate) enum Keys {
 #[derive(Debug)]
 pub(crate) struct Load<'a> {
     world: &'a World,
-    address: SocketAddr,
+    /// Any of them answers anything, so requests go round.
+    addresses: Vec<SocketAddr>,
     keys: Keys,
     /// Since when nobody dies any more.
     calm: OnceLock<Watch>,
+    sent: AtomicUsize,
     /// What was asked for, however often.
     pub(crate) requests: AtomicUsize,
     /// What had to be sent again.
@@ -92,16 +94,22 @@ pub(crate) struct Load<'a> {
 }
 
 impl<'a> Load<'a> {
-    pub(crate) fn new(world: &'a World, address: SocketAddr, keys: Keys) -> Self {
+    pub(crate) fn new(world: &'a World, addresses: Vec<SocketAddr>, keys: Keys) -> Self {
         Self {
             world,
-            address,
+            addresses,
             keys,
             calm: OnceLock::new(),
+            sent: AtomicUsize::new(0),
             requests: AtomicUsize::new(0),
             repeated: AtomicUsize::new(0),
             replayed: AtomicUsize::new(0),
         }
+    }
+
+    fn any_address(&self) -> SocketAddr {
+        let nth = self.sent.fetch_add(1, Ordering::Relaxed);
+        self.addresses[nth % self.addresses.len()]
     }
 
     /// Nobody dies from here on, and no new runs begin.
@@ -256,7 +264,7 @@ impl<'a> Load<'a> {
         let mut promised: Option<Answer> = None;
         self.requests.fetch_add(1, Ordering::Relaxed);
         for attempt in 1.. {
-            match request.send(self.address) {
+            match request.send(self.any_address()) {
                 Ok(answer) if answer.status == 503 => {}
                 Ok(answer) if answer.whole => {
                     let replayed = usize::from(answer.replayed);

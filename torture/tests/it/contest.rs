@@ -35,8 +35,13 @@ pub(crate) struct Arena {
 
 impl Arena {
     pub(crate) fn new(build: Build) -> Self {
+        Self::on(build, &Scenario::write_without_lookup())
+    }
+
+    /// Where this is asked.
+    pub(crate) fn on(build: Build, scenario: &Scenario) -> Self {
         Self {
-            world: World::new(build, &Scenario::write_without_lookup()),
+            world: World::new(build, scenario),
         }
     }
 

@@ -9,6 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 /// Far longer than any process needs: one that is still there is stuck.
@@ -60,6 +61,21 @@ impl Running {
             stderr: fs::read_to_string(&self.stderr).unwrap(),
             words: self.words,
         }
+    }
+
+    /// Stops it in the middle of whatever it does; it notices nothing of the time that passes.
+    pub(crate) fn freeze(&self) {
+        self.signal(Signal::STOP);
+    }
+
+    /// Lets it go on.
+    pub(crate) fn thaw(&self) {
+        self.signal(Signal::CONT);
+    }
+
+    fn signal(&self, signal: Signal) {
+        let pid = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
+        kill_process(pid.unwrap(), signal).unwrap();
     }
 
     /// Ends it as `kill -9` does.

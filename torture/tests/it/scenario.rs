@@ -24,6 +24,16 @@ pub(crate) struct Scenario {
     pub(crate) doubtful: Vec<&'static str>,
     /// Instead of the usual one.
     pub(crate) timeout: Option<&'static str>,
+    pub(crate) shelf: Shelf,
+}
+
+/// Where a scenario's store is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Shelf {
+    /// In a file of its own.
+    Sqlite,
+    /// In a database of its own, with leases that end soon: nobody knows there that a process is dead.
+    Postgres,
 }
 
 /// What a model asks for, turn by turn.
@@ -149,7 +159,13 @@ impl Scenario {
             asks: Asks::Unsaid,
             doubtful: Vec::new(),
             timeout: None,
+            shelf: Shelf::Sqlite,
         }
+    }
+
+    pub(crate) fn on_postgres(mut self) -> Self {
+        self.shelf = Shelf::Postgres;
+        self
     }
 
     /// Whose model asks for everything at once.

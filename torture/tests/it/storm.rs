@@ -44,7 +44,7 @@ pub(crate) struct Storm {
 pub(crate) fn storm(build: Build, keys: Keys, kills: usize) -> Storm {
     let world = World::new(build, &Scenario::served());
     let mut service = Service::new(&world);
-    let load = Load::new(&world, service.address, keys);
+    let load = Load::new(&world, vec![service.address], keys);
     let (killed, runs) = thread::scope(|scope| {
         let load = &load;
         let clients: Vec<_> = (0..CLIENTS)
@@ -108,7 +108,7 @@ fn rage(service: &mut Service<'_>, kills: usize) -> Result<(), String> {
 }
 
 /// Begins one run after another, until nobody dies any more.
-fn visit(load: &Load<'_>, client: usize) -> Vec<Run> {
+pub(crate) fn visit(load: &Load<'_>, client: usize) -> Vec<Run> {
     let manners = Manner::ALL.into_iter().cycle().skip(client);
     let mut runs = Vec::new();
     for (number, manner) in manners.enumerate() {
@@ -121,7 +121,7 @@ fn visit(load: &Load<'_>, client: usize) -> Vec<Run> {
 }
 
 /// The server must know every run that it acknowledged, as finished, and no other one.
-fn as_acknowledged(service: &Service<'_>, runs: &[Run]) -> Result<(), String> {
+pub(crate) fn as_acknowledged(service: &Service<'_>, runs: &[Run]) -> Result<(), String> {
     let mut listed = Vec::new();
     let mut path = "/api/v1/runs?limit=200".to_owned();
     loop {
@@ -158,12 +158,12 @@ fn as_acknowledged(service: &Service<'_>, runs: &[Run]) -> Result<(), String> {
 
 impl Storm {
     /// Whether everything held.
-    fn is_sound(&self) -> bool {
+    pub(crate) fn is_sound(&self) -> bool {
         self.problems.is_empty() && self.runs.iter().all(|run| run.problems.is_empty())
     }
 
     /// Adds to the problems whatever the journals and the ledger do not agree on with what was acknowledged.
-    fn judge(&mut self, world: &World) {
+    pub(crate) fn judge(&mut self, world: &World) {
         let ledger = world.ledger();
         let judged = pool::each(&self.runs, |run| judge(world, &ledger, run));
         let mut claimed = 0;

@@ -56,6 +56,11 @@ impl Trace {
         self.of("run_started").count()
     }
 
+    /// How often a run ended.
+    pub(crate) fn ends(&self) -> usize {
+        self.of("run_ended").count()
+    }
+
     /// The kinds of decision in the answer to a question, in every answer that it got.
     pub(crate) fn decisions_on(&self, interrupt: &str) -> Vec<&str> {
         self.of("answered")

@@ -11,6 +11,7 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
+use holdpoint_test_postgres::Database;
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -20,8 +21,11 @@ use crate::{
     point::{CLOCK, LEDGER_ATTEMPTED, LEDGER_WRITTEN, is_inside},
     process::{Ended, Running, Watch},
     programs::{Build, example_tools},
-    scenario::{Scenario, Which},
+    scenario::{Scenario, Shelf, Which},
 };
+
+/// How long leases last where nobody knows that a process is dead.
+pub(crate) const LEASE: Duration = Duration::from_millis(300);
 
 /// The session in which everything happens.
 pub(crate) const SESSION: &str = "s";
@@ -65,6 +69,7 @@ impl Setting {
 #[derive(Debug)]
 pub(crate) struct World {
     folder: TempDir,
+    database: Option<Database>,
     build: Build,
     started: AtomicUsize,
     /// How long the last process was watched, in microseconds.
@@ -75,8 +80,13 @@ impl World {
     pub(crate) fn new(build: Build, scenario: &Scenario) -> Self {
         let folder = tempfile::tempdir().unwrap();
         agent::write(folder.path(), scenario);
+        let database = match scenario.shelf {
+            Shelf::Sqlite => None,
+            Shelf::Postgres => Some(Database::create().unwrap()),
+        };
         Self {
             folder,
+            database,
             build,
             started: AtomicUsize::new(0),
             took: AtomicU64::new(0),
@@ -94,6 +104,13 @@ impl World {
     /// Keeps the folder for a person to look at, unless what went wrong there was meant to.
     pub(crate) fn keep(self) -> Option<PathBuf> {
         (self.build == Build::Sound).then(|| self.folder.keep())
+    }
+
+    fn store(&self) -> String {
+        match &self.database {
+            None => format!("sqlite:{}", self.path("store.db").display()),
+            Some(database) => database.url(),
+        }
     }
 
     /// Starts `holdpoint` with these words.
@@ -120,7 +137,7 @@ impl World {
         command
             .args(words)
             .arg("--store")
-            .arg(format!("sqlite:{}", self.path("store.db").display()))
+            .arg(self.store())
             .env("PATH", path_with_tools())
             .env("LEDGER", self.path("ledger.jsonl"))
             .stdin(Stdio::null())
@@ -128,6 +145,9 @@ impl World {
             .stderr(File::create(&stderr).unwrap());
         for variable in ["HOLDPOINT_FAILPOINT", "HOLDPOINT_FAILPOINT_LOG"] {
             command.env_remove(variable);
+        }
+        if self.database.is_some() {
+            command.env("HOLDPOINT_TEST_LEASE_MS", LEASE.as_millis().to_string());
         }
         if let Some((point, nth)) = setting.kill_at.filter(|(point, _)| is_inside(point)) {
             command.env("HOLDPOINT_FAILPOINT", format!("{point}:{nth}"));

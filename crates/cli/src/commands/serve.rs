@@ -30,6 +30,10 @@ pub(crate) async fn serve(args: &Serve) -> Result<Exit, Failure> {
     };
     let access = if args.dev { Access::Dev } else { Access::Keys };
     let opening = Opening::new(file, access);
+    let opening = match env::lease() {
+        Some(lease) => opening.with_lease(lease),
+        None => opening,
+    };
     let opening = match env::search_path() {
         Some(search) => opening.searching(search),
         None => opening,
@@ -84,6 +88,14 @@ fn configuration(args: &Serve) -> Result<ServerFile, Failure> {
     if let Some(store) = store {
         file.store = store;
     }
+    file.resolve(env::named).map_err(|missing| {
+        let names: Vec<String> = missing.iter().map(|name| format!("`{name}`")).collect();
+        let message = format!(
+            "the configuration names a store by {}, which the environment does not have",
+            names.join(" and ")
+        );
+        Failure::usage(message).help("set it to the url of the store, for instance `sqlite:PATH`")
+    })?;
     if let Some(log) = args.log {
         file.log = log.into();
     }

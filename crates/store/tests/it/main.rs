@@ -6,8 +6,12 @@
 )]
 
 mod backup;
+#[cfg(feature = "postgres")]
+mod differential;
 mod file;
 mod golden;
+#[cfg(feature = "postgres")]
+mod lost_replies;
 mod memory;
 #[cfg(feature = "postgres")]
 mod postgres;
