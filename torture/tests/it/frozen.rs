@@ -115,7 +115,13 @@ fn a_driver_that_comes_back_after_its_lease_changes_nothing() {
 #[test]
 fn without_the_epoch_check_the_oracle_reports_what_a_stale_driver_writes() {
     let mut tally = Tally::new("negative controls", "epoch check off, driver frozen");
-    count(&mut tally, Build::WeakVersionCheck, 4);
+    // Whoever comes back may find its lease and the run as they were; then once more.
+    for _ in 0..10 {
+        count(&mut tally, Build::WeakVersionCheck, 4);
+        if !tally.violations.is_empty() {
+            break;
+        }
+    }
     tally.publish();
     assert!(!tally.violations.is_empty(), "{tally:?}");
 }

@@ -243,3 +243,40 @@ fn a_folder_without_an_agent_is_a_problem_and_what_cannot_be_read_may_be_one() {
         );
     }
 }
+
+#[test]
+fn the_url_of_a_store_may_come_from_the_environment() {
+    let dir = site();
+    let text = spec("  store: env:RUNS\n  stores: {redis: env:CHATS, other: 'sqlite:o.db'}\n");
+    let mut file = server(dir.path(), &text).unwrap();
+    let known = |name: &str| (name == "RUNS").then(|| "postgres://ann:secret@db/runs".to_owned());
+    let missing = file.clone().resolve(known).unwrap_err();
+    assert_eq!(missing.into_iter().collect::<Vec<_>>(), ["CHATS"]);
+    let known = |name: &str| Some(format!("postgres://db/{name}"));
+    file.resolve(known).unwrap();
+    assert_eq!(file.store, "postgres://db/RUNS");
+    assert_eq!(file.names.stores["redis"], "postgres://db/CHATS");
+    assert!(file.names.stores["other"].starts_with("sqlite:/"));
+}
+
+/// What containers are started with can be read.
+#[test]
+fn the_configuration_that_is_deployed_and_its_agents_have_no_problem() {
+    let deploy = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy");
+    let file = load_server(&deploy.join("server.yaml")).unwrap();
+    assert_eq!(file.store, "env:HOLDPOINT_STORE");
+    let agents = agent_files(&file.agents).unwrap();
+    assert_eq!(agents.len(), 1);
+    for agent in agents {
+        let loaded = holdpoint_definition::load(&agent).unwrap();
+        assert_eq!(loaded.warnings, []);
+    }
+    // The manifests have the same in them.
+    let manifests = fs::read_to_string(deploy.join("kubernetes/holdpoint.yaml")).unwrap();
+    for name in ["server.yaml", "agents/refund.yaml", "agents/scenario.yaml"] {
+        let text = fs::read_to_string(deploy.join(name)).unwrap();
+        let lines = text.lines().filter(|line| !line.starts_with('#'));
+        let shown: String = lines.map(|line| format!("    {line}\n")).collect();
+        assert!(manifests.contains(&shown), "{name}:\n{shown}");
+    }
+}

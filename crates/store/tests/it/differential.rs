@@ -264,11 +264,7 @@ fn append(random: &mut Random, known: &Known, key: &ThreadKey, now: Timestamp) -
             lasts: Span::from_secs(1 + random.below(4)),
         },
     };
-    let count = if random.is(3) {
-        0
-    } else {
-        1 + random.below(3)
-    };
+    let count = if random.is(3) { 0 } else { 1 + random.below(3) };
     let skipped = u64::from(random.is(2));
     let records: Vec<Record> = (1..=count)
         .map(|step| {

@@ -287,7 +287,7 @@ async fn a_store_is_opened_by_its_url() {
         let error = open(url, Options::default()).await.unwrap_err();
         assert_eq!(
             error.to_string(),
-            format!("`{url}` names no store: use `sqlite:PATH` or `memory:`")
+            format!("`{url}` names no store: use `sqlite:PATH`, `postgres://…` or `memory:`")
         );
     }
 }
