@@ -193,6 +193,20 @@ pub enum Index {
 }
 
 impl Index {
+    /// All of them.
+    pub const ALL: [Self; 10] = [
+        Self::Runnable,
+        Self::Pending,
+        Self::Due,
+        Self::Closed,
+        Self::Run,
+        Self::Session,
+        Self::Workflow,
+        Self::Grant,
+        Self::Fork,
+        Self::Asked,
+    ];
+
     /// The number a store keeps.
     #[must_use]
     pub const fn number(self) -> u8 {

@@ -4,6 +4,9 @@ use std::path::PathBuf;
 
 use crate::Unavailable;
 
+/// Why a backup is not driven.
+pub(crate) const NOT_ADOPTED: &str = "this is a backup, and what it holds may have gone on elsewhere; `--adopt` makes it the store to go on with";
+
 /// Why no backup was made. Under the name it was to have, there is nothing that was not there before.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]

@@ -61,6 +61,23 @@ pub enum Space {
 }
 
 impl Space {
+    /// All of them.
+    pub const ALL: [Self; 7] = [
+        Self::Definition,
+        Self::Grant,
+        Self::Key,
+        Self::Token,
+        Self::Outbox,
+        Self::Request,
+        Self::Server,
+    ];
+
+    /// The space with this number, if this build knows it.
+    #[must_use]
+    pub fn from_number(number: u8) -> Option<Self> {
+        Self::ALL.into_iter().find(|it| it.number() == number)
+    }
+
     /// The number a store keeps.
     #[must_use]
     pub const fn number(self) -> u8 {

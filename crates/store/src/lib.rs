@@ -20,8 +20,10 @@ mod cell;
 mod clock;
 #[cfg(any(test, feature = "conformance"))]
 pub mod conformance;
+mod copy;
 pub mod failpoint;
 mod memory;
+mod moving;
 mod open;
 mod options;
 #[cfg(feature = "postgres")]
@@ -33,7 +35,9 @@ mod workers;
 pub use backup::BackupError;
 pub use cell::{Cell, CellChange, CellThen, SYSTEM_TENANT, Space};
 pub use clock::{Clock, ManualClock, SystemClock};
+pub use copy::{Copied, CopyError, End, Progress, Stage, abandon, copy};
 pub use memory::MemoryStore;
+pub use moving::{Import, ImportedThread, KeptCell, KeptCells, Move, Part};
 pub use open::{OpenError, discreet, open};
 pub use options::Options;
 #[cfg(feature = "postgres")]

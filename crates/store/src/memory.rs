@@ -5,20 +5,22 @@ mod rows;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    ops::Bound,
     path::Path,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use async_trait::async_trait;
 use holdpoint_core::{
-    Digest, Index, IndexRow, OwnerId, Payload, Record, Span, ThreadId, Timestamp,
+    Digest, Index, IndexChange, IndexRow, OwnerId, Payload, Record, Span, ThreadId, Timestamp,
 };
 use tokio::sync::watch;
 
 use self::{cells::Cells, rows::Rows};
 use crate::{
     Append, AppendError, Appended, BackupError, Cell, CellChange, Clock, Epoch, Head, Holder,
-    LeaseError, Options, Scan, Space, Store, ThreadKey, Unavailable,
+    Import, ImportedThread, KeptCell, KeptCells, LeaseError, Options, Part, Scan, Space, Store,
+    ThreadKey, Unavailable,
     admission::{self, Census, Standing, Tenure},
 };
 
@@ -49,6 +51,7 @@ struct State {
     /// How each handle is told of the changes made by the others.
     handles: BTreeMap<OwnerId, watch::Sender<u64>>,
     crashed: BTreeSet<OwnerId>,
+    part: Option<Part>,
 }
 
 #[derive(Debug)]
@@ -118,6 +121,7 @@ impl MemoryStore {
         change: impl FnOnce(&Standing, &dyn Census) -> Result<Standing, LeaseError>,
     ) -> Result<Epoch, LeaseError> {
         let mut state = self.state();
+        state.expect_open()?;
         let thread = state.threads.get(key).ok_or(LeaseError::NotFound)?;
         let after = change(&thread.standing, &self.census(&state))?;
         let epoch = after.epoch;
@@ -127,6 +131,11 @@ impl MemoryStore {
         state.changed_by(self.owner);
         Ok(epoch)
     }
+}
+
+/// From the first one after `after` on.
+fn from<T>(after: Option<&T>) -> Bound<&T> {
+    after.map_or(Bound::Unbounded, Bound::Excluded)
 }
 
 fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
@@ -149,6 +158,13 @@ impl Census for Handle<'_> {
         self.store.owner
     }
 
+    fn may_drive(&self) -> Result<(), String> {
+        match &self.state.part {
+            Some(part) => Err(part.refusal()),
+            None => Ok(()),
+        }
+    }
+
     fn tenure(&self, until: Timestamp) -> Result<Tenure, String> {
         Ok(Tenure {
             owner: self.us(),
@@ -167,6 +183,36 @@ impl Census for Handle<'_> {
 }
 
 impl State {
+    /// Nothing is written in a store that is leaving, or has left.
+    fn expect_open(&self) -> Result<(), Unavailable> {
+        match &self.part {
+            Some(part) if part.is_sealed() => Err(Unavailable::new(part.refusal())),
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    fn import(&mut self, imported: ImportedThread) {
+        let ImportedThread {
+            key,
+            epoch,
+            head,
+            records,
+        } = imported;
+        let thread = self.threads.entry(key).or_insert_with(|| Thread {
+            standing: Standing::default(),
+            head: head.clone(),
+            records: Vec::new(),
+        });
+        for record in records {
+            if record.seq > thread.standing.version {
+                thread.standing.version = record.seq;
+                thread.records.push(record);
+            }
+        }
+        thread.standing.epoch = epoch;
+        thread.head = head;
+    }
+
     fn changed_by(&self, owner: OwnerId) {
         for (_, handle) in self.handles.iter().filter(|(other, _)| **other != owner) {
             handle.send_modify(|count| *count += 1);
@@ -239,6 +285,7 @@ impl Store for MemoryStore {
     async fn append(&self, append: Append) -> Result<Appended, AppendError> {
         admission::well_formed(&append)?;
         let mut state = self.state();
+        state.expect_open()?;
         let thread = state.threads.get(&append.key);
         let before = thread.map_or_else(Standing::default, |thread| thread.standing.clone());
         let after = admission::admit(&append, &before, &self.census(&state))?;
@@ -308,6 +355,7 @@ impl Store for MemoryStore {
         digest: Digest,
     ) -> Result<(), Unavailable> {
         let mut state = self.state();
+        state.expect_open()?;
         state
             .blobs
             .entry((Arc::from(tenant), digest))
@@ -347,6 +395,7 @@ impl Store for MemoryStore {
     async fn set_cell(&self, tenant: &str, change: CellChange) -> Result<u64, AppendError> {
         let tenant = Arc::from(tenant);
         let mut state = self.state();
+        state.expect_open()?;
         let version = state.cells.admit(&tenant, &change, self.now())?;
         state.cells.write(&tenant, change, version);
         state.changed_by(self.owner);
@@ -354,7 +403,9 @@ impl Store for MemoryStore {
     }
 
     async fn sweep(&self, limit: usize) -> Result<usize, Unavailable> {
-        Ok(self.state().cells.sweep(limit, self.now()))
+        let mut state = self.state();
+        state.expect_open()?;
+        Ok(state.cells.sweep(limit, self.now()))
     }
 
     async fn backup(&self, _to: &Path) -> Result<(), BackupError> {
@@ -368,6 +419,71 @@ impl Store for MemoryStore {
     }
 
     async fn adopt(&self) -> Result<(), Unavailable> {
+        Ok(())
+    }
+
+    async fn part(&self) -> Result<Option<Part>, Unavailable> {
+        Ok(self.state().part.clone())
+    }
+
+    async fn set_part(
+        &self,
+        expected: Option<&Part>,
+        then: Option<&Part>,
+    ) -> Result<bool, Unavailable> {
+        let mut state = self.state();
+        let is_expected = state.part.as_ref() == expected;
+        if is_expected {
+            state.part = then.cloned();
+        }
+        Ok(is_expected)
+    }
+
+    async fn count_threads(&self) -> Result<u64, Unavailable> {
+        Ok(self.state().threads.len() as u64)
+    }
+
+    async fn threads(
+        &self,
+        after: Option<&ThreadKey>,
+        limit: usize,
+    ) -> Result<Vec<(ThreadKey, Head)>, Unavailable> {
+        let state = self.state();
+        let keys = state.threads.range((from(after), Bound::Unbounded));
+        let heads = keys.filter_map(|(key, _)| Some((key.clone(), self.head(&state, key)?)));
+        Ok(heads.take(limit).collect())
+    }
+
+    async fn blobs(
+        &self,
+        after: Option<&(Arc<str>, Digest)>,
+        limit: usize,
+    ) -> Result<Vec<(Arc<str>, Digest)>, Unavailable> {
+        let state = self.state();
+        let blobs = state.blobs.range((from(after), Bound::Unbounded));
+        Ok(blobs.map(|(key, _)| key.clone()).take(limit).collect())
+    }
+
+    async fn kept_cells(
+        &self,
+        after: Option<&KeptCell>,
+        limit: usize,
+    ) -> Result<KeptCells, Unavailable> {
+        Ok(self.state().cells.kept(after, limit))
+    }
+
+    async fn import(&self, import: Import) -> Result<(), Unavailable> {
+        let mut state = self.state();
+        for thread in import.threads {
+            state.import(thread);
+        }
+        for (tenant, row) in import.rows {
+            state.rows.write(&tenant, IndexChange::Put(row));
+        }
+        state.cells.import(import.cells);
+        for (tenant, digest, payload) in import.blobs {
+            state.blobs.entry((tenant, digest)).or_insert(payload);
+        }
         Ok(())
     }
 

@@ -16,7 +16,7 @@ use holdpoint_core::{
 };
 use tokio::sync::watch;
 
-use crate::{BackupError, Cell, CellChange, Space};
+use crate::{BackupError, Cell, CellChange, Import, KeptCell, KeptCells, Part, Space};
 
 /// How often the lease of a thread has been taken. The lease with the highest epoch is the one in force.
 pub type Epoch = u64;
@@ -361,6 +361,47 @@ pub trait Store: Send + Sync + std::fmt::Debug {
     /// Makes a backup the store to go on with. Every lease ends and every epoch is raised far beyond what any driver of
     /// the past can name, so that none of them appends any more. A store that is no backup stays as it is.
     async fn adopt(&self) -> Result<(), Unavailable>;
+
+    /// What part it has in a move, if it has one.
+    async fn part(&self) -> Result<Option<Part>, Unavailable>;
+
+    /// Gives it another part in a move, if it has the one that is expected. Returns whether it had.
+    ///
+    /// When this has made it [`Part::Leaving`], no write is under way any more and none is let in, by whatever process:
+    /// appends, leases, cells and blobs are refused as unavailable, with the reason.
+    async fn set_part(
+        &self,
+        expected: Option<&Part>,
+        then: Option<&Part>,
+    ) -> Result<bool, Unavailable>;
+
+    /// How many threads there are, in all tenants.
+    async fn count_threads(&self) -> Result<u64, Unavailable>;
+
+    /// Threads of all tenants in the order of their keys, from the first one after `after` on, at most `limit`.
+    async fn threads(
+        &self,
+        after: Option<&ThreadKey>,
+        limit: usize,
+    ) -> Result<Vec<(ThreadKey, Head)>, Unavailable>;
+
+    /// The blobs of all tenants in the order of tenant and digest, from the first one after `after` on, at most `limit`.
+    async fn blobs(
+        &self,
+        after: Option<&(Arc<str>, Digest)>,
+        limit: usize,
+    ) -> Result<Vec<(Arc<str>, Digest)>, Unavailable>;
+
+    /// The cells of all tenants as they are kept, from the first one after `after` on, at most `limit`.
+    async fn kept_cells(
+        &self,
+        after: Option<&KeptCell>,
+        limit: usize,
+    ) -> Result<KeptCells, Unavailable>;
+
+    /// Takes what comes from another store, in one commit. Only for a store that is [`Part::Arriving`]. What is there
+    /// already is not added again, so it may be given twice.
+    async fn import(&self, import: Import) -> Result<(), Unavailable>;
 
     /// Counts commits made by *other* processes, as far as they were noticed: a hint to look again, never a promise.
     fn foreign_changes(&self) -> watch::Receiver<u64>;

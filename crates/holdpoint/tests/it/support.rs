@@ -15,8 +15,8 @@ use holdpoint::{
 };
 use holdpoint_core::{Digest, Index, IndexRow, OwnerId, Payload, Record, ThreadId};
 use holdpoint_store::{
-    Append, AppendError, Appended, BackupError, Cell, CellChange, Epoch, Head, LeaseError,
-    ManualClock, Scan, Space, SqliteStore, Store, Unavailable,
+    Append, AppendError, Appended, BackupError, Cell, CellChange, Epoch, Head, Import, KeptCell,
+    KeptCells, LeaseError, ManualClock, Part, Scan, Space, SqliteStore, Store, Unavailable,
 };
 use tempfile::TempDir;
 use tokio::sync::watch;
@@ -234,6 +234,50 @@ impl Store for Fragile {
 
     async fn adopt(&self) -> Result<(), Unavailable> {
         self.inner.adopt().await
+    }
+
+    async fn part(&self) -> Result<Option<Part>, Unavailable> {
+        self.inner.part().await
+    }
+
+    async fn set_part(
+        &self,
+        expected: Option<&Part>,
+        then: Option<&Part>,
+    ) -> Result<bool, Unavailable> {
+        self.inner.set_part(expected, then).await
+    }
+
+    async fn count_threads(&self) -> Result<u64, Unavailable> {
+        self.inner.count_threads().await
+    }
+
+    async fn threads(
+        &self,
+        after: Option<&ThreadKey>,
+        limit: usize,
+    ) -> Result<Vec<(ThreadKey, Head)>, Unavailable> {
+        self.inner.threads(after, limit).await
+    }
+
+    async fn blobs(
+        &self,
+        after: Option<&(Arc<str>, Digest)>,
+        limit: usize,
+    ) -> Result<Vec<(Arc<str>, Digest)>, Unavailable> {
+        self.inner.blobs(after, limit).await
+    }
+
+    async fn kept_cells(
+        &self,
+        after: Option<&KeptCell>,
+        limit: usize,
+    ) -> Result<KeptCells, Unavailable> {
+        self.inner.kept_cells(after, limit).await
+    }
+
+    async fn import(&self, import: Import) -> Result<(), Unavailable> {
+        self.inner.import(import).await
     }
 
     fn foreign_changes(&self) -> watch::Receiver<u64> {

@@ -24,6 +24,7 @@ mod cells;
 mod endings;
 mod indexes;
 mod leases;
+mod moving;
 mod notice;
 mod promises;
 mod world;

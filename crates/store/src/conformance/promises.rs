@@ -95,6 +95,12 @@ promises! { $
         cells_are_listed_in_the_order_of_their_keys,
         of_concurrent_changes_to_an_ended_cell_exactly_one_wins,
     ;
+    moving:
+        a_store_that_is_leaving_takes_nothing_until_that_is_given_up,
+        a_part_in_a_move_changes_only_from_the_one_that_is_expected,
+        a_store_that_is_arriving_is_not_driven,
+        what_is_imported_twice_is_there_once,
+    ;
     notice:
         time_never_runs_backwards,
         each_handle_has_an_owner_of_its_own,

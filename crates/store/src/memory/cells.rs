@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, ops::Bound, sync::Arc};
 use holdpoint_core::Timestamp;
 
 use crate::{
-    AppendError, Cell, CellChange, CellThen, Space,
+    AppendError, Cell, CellChange, CellThen, KeptCell, KeptCells, Space,
     admission::{self, Slot},
 };
 
@@ -108,6 +108,37 @@ impl Cells {
             .filter_map(|((.., key), cell)| Some((key.clone(), cell.read(now)?)))
             .take(limit)
             .collect()
+    }
+
+    pub(super) fn kept(&self, after: Option<&KeptCell>, limit: usize) -> KeptCells {
+        let after = after.map(|it| (Arc::clone(&it.tenant), it.space, it.key.clone()));
+        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
+        let kept = |((tenant, space, key), cell): (&Key, &Written)| KeptCell {
+            tenant: Arc::clone(tenant),
+            space: *space,
+            key: key.clone(),
+            version: cell.version,
+            value: cell.value.clone(),
+            until: cell.until,
+        };
+        let cells = self.cells.range((from, Bound::Unbounded));
+        KeptCells {
+            cells: cells.take(limit).map(kept).collect(),
+            swept: self.swept,
+        }
+    }
+
+    pub(super) fn import(&mut self, kept: KeptCells) {
+        for cell in kept.cells {
+            let written = Written {
+                version: cell.version,
+                value: cell.value,
+                until: cell.until,
+            };
+            self.cells
+                .insert((cell.tenant, cell.space, cell.key), written);
+        }
+        self.swept = self.swept.max(kept.swept);
     }
 
     /// Clears away cells that have ended, the oldest first. Returns how many.

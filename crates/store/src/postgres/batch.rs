@@ -1,20 +1,19 @@
 //! Appends of several threads in one statement.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use deadpool_postgres::Object;
-use holdpoint_core::{IndexChange, IndexRow, OwnerId, Payload, Span};
+use holdpoint_core::{IndexChange, IndexRow, OwnerId, Payload, Record, Span};
 use tokio_postgres::Error;
 
 use super::{clock::Time, row::int};
-use crate::{Append, Epoch, Fence, LeaseAfter, ThreadKey};
+use crate::{Append, Epoch, Fence, LeaseAfter};
 
 const SQL: &str = include_str!("append.sql");
 
 /// What the statement is told, column by column.
 #[derive(Debug, Default)]
 pub(super) struct Batch<'a> {
-    threads: HashSet<&'a ThreadKey>,
     tenants: Vec<&'a [u8]>,
     ids: Vec<&'a [u8]>,
     expects: Vec<i64>,
@@ -28,29 +27,42 @@ pub(super) struct Batch<'a> {
     rows: Rows<'a>,
 }
 
+/// Payloads, column by column.
 #[derive(Debug, Default)]
-struct Payloads<'a> {
-    codecs: Vec<i16>,
-    key_ids: Vec<Option<&'a str>>,
-    bytes: Vec<&'a [u8]>,
+pub(super) struct Payloads<'a> {
+    pub(super) codecs: Vec<i16>,
+    pub(super) key_ids: Vec<Option<&'a str>>,
+    pub(super) bytes: Vec<&'a [u8]>,
 }
 
 impl<'a> Payloads<'a> {
-    fn push(&mut self, payload: &'a Payload) {
+    pub(super) fn push(&mut self, payload: &'a Payload) {
         self.codecs.push(i16::from(payload.codec.number()));
         self.key_ids.push(payload.key_id.as_deref());
         self.bytes.push(&payload.bytes);
     }
 }
 
+/// Records, column by column, each with the place of its thread.
 #[derive(Debug, Default)]
-struct Records<'a> {
-    of: Vec<i64>,
-    seqs: Vec<i64>,
-    headers: Vec<&'a [u8]>,
-    salts: Vec<&'a [u8]>,
-    payloads: Payloads<'a>,
-    hashes: Vec<&'a [u8]>,
+pub(super) struct Records<'a> {
+    pub(super) of: Vec<i64>,
+    pub(super) seqs: Vec<i64>,
+    pub(super) headers: Vec<&'a [u8]>,
+    pub(super) salts: Vec<&'a [u8]>,
+    pub(super) payloads: Payloads<'a>,
+    pub(super) hashes: Vec<&'a [u8]>,
+}
+
+impl<'a> Records<'a> {
+    pub(super) fn push(&mut self, of: i64, record: &'a Record) {
+        self.of.push(of);
+        self.seqs.push(int(record.seq));
+        self.headers.push(&record.header);
+        self.salts.push(&record.salt);
+        self.payloads.push(&record.payload);
+        self.hashes.push(record.hash.as_bytes());
+    }
 }
 
 #[derive(Debug, Default)]
@@ -75,11 +87,8 @@ pub(super) fn is_plain(append: &Append) -> bool {
 }
 
 impl<'a> Batch<'a> {
-    /// Takes an append along, unless its thread has one here already.
-    pub(super) fn add(&mut self, append: &'a Append) -> bool {
-        if !self.threads.insert(&append.key) {
-            return false;
-        }
+    /// Takes an append along; its thread has none here yet.
+    pub(super) fn add(&mut self, append: &'a Append) {
         self.tenants.push(append.key.tenant.as_bytes());
         self.ids.push(append.key.thread.as_bytes());
         self.expects.push(int(append.expect));
@@ -97,12 +106,7 @@ impl<'a> Batch<'a> {
         self.heads.push(&append.head);
         let of = int(self.tenants.len() as u64);
         for record in &append.records {
-            self.records.of.push(of);
-            self.records.seqs.push(int(record.seq));
-            self.records.headers.push(&record.header);
-            self.records.salts.push(&record.salt);
-            self.records.payloads.push(&record.payload);
-            self.records.hashes.push(record.hash.as_bytes());
+            self.records.push(of, record);
         }
         // The last word about a row counts; a statement knows no order.
         let mut last: HashMap<&IndexRow, bool> = HashMap::with_capacity(append.index.len());
@@ -119,7 +123,6 @@ impl<'a> Batch<'a> {
             self.rows.keys.push(row.key.as_bytes());
             self.rows.sorts.push(row.sort);
         }
-        true
     }
 
     /// Commits those that can be. Returns the epochs of their threads, by their place in the order in which they were added.

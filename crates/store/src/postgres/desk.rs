@@ -17,10 +17,8 @@ use super::{
 use crate::{
     Append, AppendError, Appended, CellChange, Fence, Holder, ThreadKey,
     admission::{self, Census, Standing, Tenure},
+    moving,
 };
-
-/// Why a backup is not driven.
-const NEEDED: &str = "this is a backup, and what it holds may have gone on elsewhere; `--adopt` makes it the store to go on with";
 
 /// What is known about an append that comes to the desk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,7 +35,8 @@ pub(super) struct Desk<'a> {
     pub(super) teller: &'a Teller,
     us: OwnerId,
     now: Timestamp,
-    is_backup: bool,
+    /// Why nobody takes a lease here, if so.
+    hold: Option<&'static str>,
 }
 
 impl Census for Desk<'_> {
@@ -50,10 +49,10 @@ impl Census for Desk<'_> {
     }
 
     fn may_drive(&self) -> Result<(), String> {
-        if self.is_backup {
-            return Err(NEEDED.to_owned());
+        match self.hold {
+            Some(reason) => Err(reason.to_owned()),
+            None => Ok(()),
         }
-        Ok(())
     }
 
     fn tenure(&self, until: Timestamp) -> Result<Tenure, String> {
@@ -96,7 +95,7 @@ impl<'a> Desk<'a> {
         let look = tx
             .prepare_cached(
                 "SELECT coalesce($1::bigint, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint),
-                        EXISTS (SELECT FROM marks WHERE name = 'backup')",
+                        (SELECT min(name) FROM marks WHERE name IN ('arriving', 'backup'))",
             )
             .await
             .map_err(failed)?;
@@ -104,10 +103,11 @@ impl<'a> Desk<'a> {
             .query_one(&look, &[&time.given()])
             .await
             .map_err(failed)?;
-        let (now, is_backup) = (found.try_get(0), found.try_get(1));
+        let (now, mark) = (found.try_get(0), found.try_get(1));
+        let mark: Option<&str> = mark.map_err(failed)?;
         Ok(Self {
             now: Timestamp::from_micros(now.map_err(failed)?),
-            is_backup: is_backup.map_err(failed)?,
+            hold: mark.map(moving::hold),
             tx,
             teller,
             us,

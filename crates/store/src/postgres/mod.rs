@@ -10,6 +10,7 @@ mod cells;
 mod clock;
 mod desk;
 mod leases;
+mod moving;
 mod notice;
 mod pool;
 mod query;

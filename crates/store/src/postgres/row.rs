@@ -6,7 +6,7 @@ use holdpoint_core::{
 use tokio_postgres::Row;
 
 use crate::{
-    Cell,
+    Cell, KeptCell, Space,
     admission::{Standing, Tenure},
 };
 
@@ -88,7 +88,28 @@ pub(super) fn record(row: &Row) -> Result<Record, Unreadable> {
         header: get(row, 1)?,
         salt: fixed(row, 2)?,
         payload: payload(row, 3)?,
-        hash: Digest::from_bytes(fixed(row, 6)?),
+        hash: digest(row, 6)?,
+    })
+}
+
+pub(super) fn digest(row: &Row, column: usize) -> Result<Digest, Unreadable> {
+    Ok(Digest::from_bytes(fixed(row, column)?))
+}
+
+/// A cell as it is kept: tenant, space, key, version, value, until.
+pub(super) fn kept_cell(row: &Row) -> Result<KeptCell, Unreadable> {
+    let number: i16 = get(row, 1)?;
+    let space = u8::try_from(number).ok().and_then(Space::from_number);
+    let until: Option<i64> = get(row, 5)?;
+    Ok(KeptCell {
+        tenant: text(row, 0)?.into(),
+        space: space.ok_or_else(|| {
+            format!("a cell is for something (number {number}) that this build does not know")
+        })?,
+        key: text(row, 2)?,
+        version: count(row, 3)?,
+        value: get(row, 4)?,
+        until: until.map(Timestamp::from_micros),
     })
 }
 

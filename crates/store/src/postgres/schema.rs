@@ -8,7 +8,10 @@ use holdpoint_core::Digest;
 use tokio_postgres::Error;
 
 /// The layouts there ever were; each is reached from the one before.
-const MIGRATIONS: [&str; 1] = [include_str!("migrations/0001_journal.sql")];
+const MIGRATIONS: [&str; 2] = [
+    include_str!("migrations/0001_journal.sql"),
+    include_str!("migrations/0002_moving.sql"),
+];
 
 /// The layout that this build reads and writes.
 pub(super) const FORMAT: u64 = MIGRATIONS.len() as u64;

@@ -19,6 +19,7 @@ use super::{
     clock::{Reckoned, Time, middle},
     desk::Desk,
     leases::{self, LeaseMove},
+    moving,
     notice::{self, Ear, Listening},
     pool::{Connections, again, change, once},
     query, row,
@@ -27,8 +28,9 @@ use super::{
     writer::{Scribe, Writer},
 };
 use crate::{
-    Append, AppendError, Appended, BackupError, Cell, CellChange, Epoch, Head, Holder, Lease,
-    LeaseError, OpenError, Options, Scan, Space, Store, ThreadKey, Unavailable,
+    Append, AppendError, Appended, BackupError, Cell, CellChange, Epoch, Head, Holder, Import,
+    KeptCell, KeptCells, Lease, LeaseError, OpenError, Options, Part, Scan, Space, Store,
+    ThreadKey, Unavailable,
     admission::{self, Tenure},
 };
 
@@ -157,6 +159,17 @@ impl PostgresStore {
         read.map_err(|what| self.unreadable(what))
     }
 
+    /// A head in the seven columns from `column` on: version, epoch, owner, until, codec, key id, head.
+    fn head(&self, row: &Row, column: usize) -> Result<Head, row::Unreadable> {
+        let standing = row::standing(row, column)?;
+        Ok(Head {
+            version: standing.version,
+            epoch: standing.epoch,
+            lease: standing.lease.map(|tenure| self.lease(&tenure)),
+            payload: row::payload(row, column + 4)?,
+        })
+    }
+
     fn lease(&self, tenure: &Tenure) -> Lease {
         Lease {
             owner: tenure.owner,
@@ -215,16 +228,7 @@ impl Store for PostgresStore {
         let rows = again!(self.scribe.connections, |connection| query::heads(
             connection, tenant, threads
         ))?;
-        let found = self.all(&rows, |row| {
-            let standing = row::standing(row, 1)?;
-            let head = Head {
-                version: standing.version,
-                epoch: standing.epoch,
-                lease: standing.lease.map(|tenure| self.lease(&tenure)),
-                payload: row::payload(row, 5)?,
-            };
-            Ok((row::thread(row, 0)?, head))
-        })?;
+        let found = self.all(&rows, |row| Ok((row::thread(row, 0)?, self.head(row, 1)?)))?;
         let found: HashMap<ThreadId, Head> = found.into_iter().collect();
         Ok(threads.iter().map(|it| found.get(it).cloned()).collect())
     }
@@ -414,6 +418,83 @@ impl Store for PostgresStore {
             work.await.map_err(|error| teller.failed(&error))
         });
         Ok(adopted?)
+    }
+
+    async fn part(&self) -> Result<Option<Part>, Unavailable> {
+        let row = again!(self.scribe.connections, |connection| moving::part(
+            connection
+        ))?;
+        let part = row.map(|row| moving::read_part(&row)).transpose();
+        Ok(part.map_err(|what| self.unreadable(what))?.flatten())
+    }
+
+    async fn set_part(
+        &self,
+        expected: Option<&Part>,
+        then: Option<&Part>,
+    ) -> Result<bool, Unavailable> {
+        let connections = &self.scribe.connections;
+        let teller = &connections.teller;
+        let set = change!(connections, |connection| async {
+            let set = moving::set_part(connection, expected, then).await;
+            set.map_err(|error| teller.failed(&error))
+        });
+        Ok(set?)
+    }
+
+    async fn count_threads(&self) -> Result<u64, Unavailable> {
+        let row = again!(self.scribe.connections, |connection| connection
+            .query_one("SELECT count(*) FROM threads", &[]))?;
+        row::count(&row, 0).map_err(|what| self.unreadable(what))
+    }
+
+    async fn threads(
+        &self,
+        after: Option<&ThreadKey>,
+        limit: usize,
+    ) -> Result<Vec<(ThreadKey, Head)>, Unavailable> {
+        let rows = again!(self.scribe.connections, |connection| moving::threads(
+            connection, after, limit
+        ))?;
+        self.all(&rows, |row| {
+            let key = ThreadKey {
+                tenant: row::text(row, 0)?.into(),
+                thread: row::thread(row, 1)?,
+            };
+            Ok((key, self.head(row, 2)?))
+        })
+    }
+
+    async fn blobs(
+        &self,
+        after: Option<&(Arc<str>, Digest)>,
+        limit: usize,
+    ) -> Result<Vec<(Arc<str>, Digest)>, Unavailable> {
+        let rows = again!(self.scribe.connections, |connection| moving::blobs(
+            connection, after, limit
+        ))?;
+        self.all(&rows, |row| {
+            Ok((row::text(row, 0)?.into(), row::digest(row, 1)?))
+        })
+    }
+
+    async fn kept_cells(
+        &self,
+        after: Option<&KeptCell>,
+        limit: usize,
+    ) -> Result<KeptCells, Unavailable> {
+        let (rows, swept) = again!(self.scribe.connections, |connection| moving::cells(
+            connection, after, limit
+        ))?;
+        let cells = self.all(&rows, row::kept_cell)?;
+        Ok(KeptCells { cells, swept })
+    }
+
+    async fn import(&self, import: Import) -> Result<(), Unavailable> {
+        let import = moving::Columns::of(&import);
+        // What is there already is not added again.
+        again!(self.scribe.connections, |connection| import
+            .bring(connection))
     }
 
     fn foreign_changes(&self) -> watch::Receiver<u64> {

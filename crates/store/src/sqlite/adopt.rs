@@ -6,9 +6,6 @@ use super::{
 };
 use crate::Unavailable;
 
-/// Why a backup is not driven.
-pub(super) const NEEDED: &str = "this is a backup, and what it holds may have gone on elsewhere; `--adopt` makes it the store to go on with";
-
 /// How far epochs are raised: more than a thread's lease is ever taken.
 const STEP: i64 = 1_000_000;
 

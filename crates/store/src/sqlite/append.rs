@@ -142,7 +142,7 @@ fn write_records(
     Ok(())
 }
 
-fn write_index(
+pub(super) fn write_index(
     tx: &Transaction<'_>,
     tenant: &str,
     changes: &[IndexChange],

@@ -11,6 +11,7 @@ mod connection;
 mod keeper;
 mod lease;
 mod marks;
+mod moving;
 mod opening;
 mod owners;
 mod query;

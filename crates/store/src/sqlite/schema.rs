@@ -6,7 +6,10 @@ use holdpoint_core::Digest;
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior};
 
 /// The layouts there ever were; each is reached from the one before.
-const MIGRATIONS: [&str; 1] = [include_str!("migrations/0001_journal.sql")];
+const MIGRATIONS: [&str; 2] = [
+    include_str!("migrations/0001_journal.sql"),
+    include_str!("migrations/0002_moving.sql"),
+];
 
 /// Marks the file as ours: `HOLD`.
 const APPLICATION: i64 = 0x484f_4c44;

@@ -14,6 +14,7 @@ use super::{
     cells::{self, SetCell, Sweep},
     lease::{ChangeLease, LeaseMove},
     marks::{self, Mark},
+    moving::{self, Bring, SetPart},
     opening,
     owners::Owners,
     query,
@@ -23,8 +24,8 @@ use super::{
     writer::{Write, Writer, stopped},
 };
 use crate::{
-    Append, AppendError, Appended, BackupError, Cell, CellChange, Epoch, Head, LeaseError,
-    OpenError, Options, Scan, Space, Store, ThreadKey, Unavailable,
+    Append, AppendError, Appended, BackupError, Cell, CellChange, Epoch, Head, Import, KeptCell,
+    KeptCells, LeaseError, OpenError, Options, Part, Scan, Space, Store, ThreadKey, Unavailable,
     admission::{self, Census},
 };
 
@@ -257,6 +258,63 @@ impl Store for SqliteStore {
 
     async fn adopt(&self) -> Result<(), Unavailable> {
         self.write(Adopt).await
+    }
+
+    async fn part(&self) -> Result<Option<Part>, Unavailable> {
+        self.readers.query(moving::part).await
+    }
+
+    async fn set_part(
+        &self,
+        expected: Option<&Part>,
+        then: Option<&Part>,
+    ) -> Result<bool, Unavailable> {
+        self.write(SetPart {
+            expected: expected.cloned(),
+            then: then.cloned(),
+        })
+        .await
+    }
+
+    async fn count_threads(&self) -> Result<u64, Unavailable> {
+        self.readers.query(moving::count).await
+    }
+
+    async fn threads(
+        &self,
+        after: Option<&ThreadKey>,
+        limit: usize,
+    ) -> Result<Vec<(ThreadKey, Head)>, Unavailable> {
+        let (after, owners) = (after.cloned(), Arc::clone(&self.owners));
+        self.readers
+            .query(move |conn| moving::threads(conn, after.as_ref(), limit, &owners))
+            .await
+    }
+
+    async fn blobs(
+        &self,
+        after: Option<&(Arc<str>, Digest)>,
+        limit: usize,
+    ) -> Result<Vec<(Arc<str>, Digest)>, Unavailable> {
+        let after = after.cloned();
+        self.readers
+            .query(move |conn| moving::blobs(conn, after.as_ref(), limit))
+            .await
+    }
+
+    async fn kept_cells(
+        &self,
+        after: Option<&KeptCell>,
+        limit: usize,
+    ) -> Result<KeptCells, Unavailable> {
+        let after = after.cloned();
+        self.readers
+            .query(move |conn| moving::kept_cells(conn, after.as_ref(), limit))
+            .await
+    }
+
+    async fn import(&self, import: Import) -> Result<(), Unavailable> {
+        self.write(Bring(import)).await
     }
 
     fn foreign_changes(&self) -> watch::Receiver<u64> {

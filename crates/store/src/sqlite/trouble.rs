@@ -29,6 +29,11 @@ pub(super) fn explain(path: &Path, error: &rusqlite::Error) -> String {
         )
     } else if is(ErrorCode::DatabaseBusy) || is(ErrorCode::DatabaseLocked) {
         format!("`{path}` stayed locked by another process for too long")
+    } else if is(ErrorCode::ConstraintViolation)
+        && let rusqlite::Error::SqliteFailure(_, Some(refusal)) = error
+    {
+        // The only constraint that anything meets is the seal of a store that is moving, which says why.
+        format!("`{path}`: {refusal}")
     } else if is(ErrorCode::SystemIoFailure) {
         format!("the disk that holds `{path}` failed: {error}")
     } else {

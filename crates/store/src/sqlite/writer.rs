@@ -17,13 +17,7 @@ use holdpoint_core::{OwnerId, Timestamp};
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 use tokio::sync::{oneshot, watch};
 
-use super::{
-    adopt,
-    keeper::Keeper,
-    marks::{self, Mark},
-    owners::Owners,
-    trouble::Place,
-};
+use super::{keeper::Keeper, marks, owners::Owners, trouble::Place};
 use crate::{
     Holder, Unavailable,
     admission::{Census, Tenure},
@@ -40,8 +34,8 @@ const LOOK: Duration = Duration::from_millis(50);
 pub(super) struct Desk<'a> {
     pub(super) tx: &'a Transaction<'a>,
     pub(super) owners: &'a Owners,
-    /// Whether the file is a copy that nobody has adopted.
-    pub(super) is_backup: bool,
+    /// Why nobody takes a lease in this file, if so.
+    pub(super) hold: Option<&'static str>,
 }
 
 impl Census for Desk<'_> {
@@ -54,10 +48,10 @@ impl Census for Desk<'_> {
     }
 
     fn may_drive(&self) -> Result<(), String> {
-        if self.is_backup {
-            return Err(adopt::NEEDED.to_owned());
+        match self.hold {
+            Some(reason) => Err(reason.to_owned()),
+            None => Ok(()),
         }
-        Ok(())
     }
 
     fn tenure(&self, until: Timestamp) -> Result<Tenure, String> {
@@ -80,6 +74,9 @@ pub(super) trait Write: Send + 'static {
     /// Whether it adds to a journal.
     const IS_APPEND: bool;
 
+    /// Whether it is the last write of its transaction, because those after it might be refused by what it does.
+    const IS_LAST: bool = false;
+
     /// Writes it, or changes nothing and says why.
     fn write(&self, desk: &Desk<'_>) -> Verdict<Self::Done, Self::Error>;
 }
@@ -87,6 +84,8 @@ pub(super) trait Write: Send + 'static {
 /// A write in the queue, whatever its type.
 trait Job: Send {
     fn is_append(&self) -> bool;
+
+    fn is_last(&self) -> bool;
 
     fn run(&mut self, desk: &Desk<'_>) -> rusqlite::Result<()>;
 
@@ -103,6 +102,10 @@ struct Ticket<W: Write> {
 impl<W: Write> Job for Ticket<W> {
     fn is_append(&self) -> bool {
         W::IS_APPEND
+    }
+
+    fn is_last(&self) -> bool {
+        W::IS_LAST
     }
 
     fn run(&mut self, desk: &Desk<'_>) -> rusqlite::Result<()> {
@@ -216,7 +219,12 @@ impl Scribe {
             match jobs.recv_timeout(LOOK) {
                 Ok(first) => {
                     let mut batch = vec![first];
-                    batch.extend(jobs.try_iter().take(BATCH - 1));
+                    while batch.len() < BATCH
+                        && batch.last().is_some_and(|job| !job.is_last())
+                        && let Ok(job) = jobs.try_recv()
+                    {
+                        batch.push(job);
+                    }
                     self.commit(batch);
                 }
                 Err(RecvTimeoutError::Timeout) => {}
@@ -243,7 +251,7 @@ impl Scribe {
         let desk = Desk {
             tx: &tx,
             owners: &self.owners,
-            is_backup: marks::read(&tx, Mark::Backup)?.is_some(),
+            hold: marks::hold(&tx)?,
         };
         for job in batch.iter_mut() {
             job.run(&desk)?;

@@ -6,6 +6,7 @@
 )]
 
 mod backup;
+mod copy;
 #[cfg(feature = "postgres")]
 mod differential;
 mod file;

@@ -1,0 +1,11 @@
+-- What a mark says in words. `leaving`, `left`, `arriving`: the part that this database has in a move; the value is the
+-- move's ticket, and the words name the other store.
+ALTER TABLE marks ADD COLUMN note text;
+
+-- Refuses to let anything be written. While a store is leaving, and once it has left, every table has it as a trigger, with
+-- the reason as its argument.
+CREATE FUNCTION holdpoint_sealed() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    RAISE EXCEPTION USING ERRCODE = 'HP001', MESSAGE = TG_ARGV[0];
+END
+$$;

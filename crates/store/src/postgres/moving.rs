@@ -1,0 +1,386 @@
+//! Moving: the part that a database has in it, the seal, and what is handed over.
+
+use std::sync::Arc;
+
+use deadpool_postgres::{Object, Transaction};
+use holdpoint_core::{Digest, Timestamp};
+use tokio_postgres::{Error, Row};
+
+use super::{
+    batch::{Payloads, Records},
+    row::{self, int, limit},
+};
+use crate::{Import, KeptCell, Move, Part, ThreadKey};
+
+/// Everything that a seal protects, in the order in which appends come to it.
+const TABLES: [&str; 5] = ["threads", "events", "entries", "cells", "blobs"];
+
+const PART: &str =
+    "SELECT name, value, note FROM marks WHERE name IN ('leaving', 'left', 'arriving')";
+
+pub(super) async fn part(connection: &Object) -> Result<Option<Row>, Error> {
+    connection.query_opt(PART, &[]).await
+}
+
+pub(super) fn read_part(row: &Row) -> Result<Option<Part>, row::Unreadable> {
+    let unreadable = |error: Error| error.to_string();
+    let (name, note): (&str, &str) = (
+        row.try_get(0).map_err(unreadable)?,
+        row.try_get(2).map_err(unreadable)?,
+    );
+    let ticket = u32::try_from(row::count(row, 1)?).map_err(|error| error.to_string())?;
+    let other = note.to_owned();
+    Ok(Part::from_name(name, Move { ticket, other }))
+}
+
+/// Gives the database another part, if it has the one that is expected.
+pub(super) async fn set_part(
+    connection: &mut Object,
+    expected: Option<&Part>,
+    then: Option<&Part>,
+) -> Result<bool, Error> {
+    let tx = connection.transaction().await?;
+    // One at a time. Reading goes on.
+    tx.batch_execute("LOCK TABLE marks IN EXCLUSIVE MODE")
+        .await?;
+    let found = tx.query_opt(PART, &[]).await?;
+    let found = found.as_ref().and_then(|row| read_part(row).ok().flatten());
+    if found.as_ref() != expected {
+        return Ok(false);
+    }
+    if found.as_ref().is_some_and(Part::is_sealed) {
+        for table in TABLES {
+            tx.batch_execute(&format!("DROP TRIGGER holdpoint_sealed ON {table}"))
+                .await?;
+        }
+    }
+    tx.batch_execute("DELETE FROM marks WHERE name IN ('leaving', 'left', 'arriving')")
+        .await?;
+    if let Some(part) = then {
+        let Move { ticket, other } = part.moving();
+        tx.execute(
+            "INSERT INTO marks (name, value, note) VALUES ($1, $2, $3)",
+            &[&part.name(), &i64::from(*ticket), other],
+        )
+        .await?;
+        if part.is_sealed() {
+            // PostgreSQL itself refuses whatever is written, by whichever process. To make a trigger it waits for the
+            // writes that are under way, and those that come meanwhile meet it.
+            let refusal = part.refusal().replace('\'', "''");
+            for table in TABLES {
+                tx.batch_execute(&format!(
+                    "CREATE TRIGGER holdpoint_sealed BEFORE INSERT OR UPDATE OR DELETE OR TRUNCATE ON {table}
+                     FOR EACH STATEMENT EXECUTE FUNCTION holdpoint_sealed('{refusal}')"
+                ))
+                .await?;
+            }
+        }
+    }
+    tx.commit().await?;
+    Ok(true)
+}
+
+/// Tenant, thread, and the columns of a head.
+pub(super) async fn threads(
+    connection: &Object,
+    after: Option<&ThreadKey>,
+    most: usize,
+) -> Result<Vec<Row>, Error> {
+    let (tenant, thread) = after.map_or(([].as_slice(), [].as_slice()), |key| {
+        (key.tenant.as_bytes(), key.thread.as_bytes().as_slice())
+    });
+    let find = connection
+        .prepare_cached(
+            "SELECT tenant, thread, version, epoch, owner, until, codec, key_id, head FROM threads
+             WHERE (tenant, thread) > ($1, $2) ORDER BY tenant, thread LIMIT $3",
+        )
+        .await?;
+    connection
+        .query(&find, &[&tenant, &thread, &limit(most)])
+        .await
+}
+
+pub(super) async fn blobs(
+    connection: &Object,
+    after: Option<&(Arc<str>, Digest)>,
+    most: usize,
+) -> Result<Vec<Row>, Error> {
+    let (tenant, digest) = after.map_or(([].as_slice(), [].as_slice()), |(tenant, digest)| {
+        (tenant.as_bytes(), digest.as_bytes().as_slice())
+    });
+    let find = connection
+        .prepare_cached(
+            "SELECT tenant, digest FROM blobs WHERE (tenant, digest) > ($1, $2) ORDER BY tenant, digest LIMIT $3",
+        )
+        .await?;
+    connection
+        .query(&find, &[&tenant, &digest, &limit(most)])
+        .await
+}
+
+/// Cells as they are kept, and the highest version that was swept away.
+pub(super) async fn cells(
+    connection: &Object,
+    after: Option<&KeptCell>,
+    most: usize,
+) -> Result<(Vec<Row>, u64), Error> {
+    let (tenant, space, key) = after.map_or(([].as_slice(), 0, [].as_slice()), |cell| {
+        let space = i16::from(cell.space.number());
+        (cell.tenant.as_bytes(), space, cell.key.as_bytes())
+    });
+    let find = connection
+        .prepare_cached(
+            "SELECT tenant, space, key, version, value, until FROM cells
+             WHERE (tenant, space, key) > ($1, $2, $3) ORDER BY tenant, space, key LIMIT $4",
+        )
+        .await?;
+    let rows = connection
+        .query(&find, &[&tenant, &space, &key, &limit(most)])
+        .await?;
+    let swept = "SELECT coalesce(max(value), 0) FROM marks WHERE name = 'swept'";
+    let swept: i64 = connection.query_one(swept, &[]).await?.try_get(0)?;
+    Ok((rows, swept.unsigned_abs()))
+}
+
+/// What comes from another store, column by column.
+#[derive(Debug, Default)]
+pub(super) struct Columns<'a> {
+    threads: Threads<'a>,
+    rows: Rows<'a>,
+    cells: Cells<'a>,
+    swept: i64,
+    blobs: Blobs<'a>,
+}
+
+#[derive(Debug, Default)]
+struct Threads<'a> {
+    tenants: Vec<&'a [u8]>,
+    ids: Vec<&'a [u8]>,
+    versions: Vec<i64>,
+    epochs: Vec<i64>,
+    heads: Payloads<'a>,
+    records: Records<'a>,
+}
+
+#[derive(Debug, Default)]
+struct Rows<'a> {
+    tenants: Vec<&'a [u8]>,
+    indexes: Vec<i16>,
+    keys: Vec<&'a [u8]>,
+    sorts: Vec<i64>,
+    threads: Vec<&'a [u8]>,
+}
+
+#[derive(Debug, Default)]
+struct Cells<'a> {
+    tenants: Vec<&'a [u8]>,
+    spaces: Vec<i16>,
+    keys: Vec<&'a [u8]>,
+    versions: Vec<i64>,
+    values: Vec<Option<&'a [u8]>>,
+    untils: Vec<Option<i64>>,
+}
+
+#[derive(Debug, Default)]
+struct Blobs<'a> {
+    tenants: Vec<&'a [u8]>,
+    digests: Vec<&'a [u8]>,
+    payloads: Payloads<'a>,
+}
+
+impl<'a> Columns<'a> {
+    pub(super) fn of(import: &'a Import) -> Self {
+        let mut columns = Self::default();
+        for (thread, of) in import.threads.iter().zip(1..) {
+            let threads = &mut columns.threads;
+            threads.tenants.push(thread.key.tenant.as_bytes());
+            threads.ids.push(thread.key.thread.as_bytes());
+            let version = thread.records.last().map_or(0, |last| last.seq);
+            threads.versions.push(int(version));
+            threads.epochs.push(int(thread.epoch));
+            threads.heads.push(&thread.head);
+            for record in &thread.records {
+                threads.records.push(of, record);
+            }
+        }
+        for (tenant, row) in &import.rows {
+            let rows = &mut columns.rows;
+            rows.tenants.push(tenant.as_bytes());
+            rows.indexes.push(i16::from(row.index.number()));
+            rows.keys.push(row.key.as_bytes());
+            rows.sorts.push(row.sort);
+            rows.threads.push(row.thread.as_bytes());
+        }
+        for cell in &import.cells.cells {
+            let cells = &mut columns.cells;
+            cells.tenants.push(cell.tenant.as_bytes());
+            cells.spaces.push(i16::from(cell.space.number()));
+            cells.keys.push(cell.key.as_bytes());
+            cells.versions.push(int(cell.version));
+            cells.values.push(cell.value.as_deref());
+            cells.untils.push(cell.until.map(Timestamp::as_micros));
+        }
+        columns.swept = int(import.cells.swept);
+        for (tenant, digest, payload) in &import.blobs {
+            columns.blobs.tenants.push(tenant.as_bytes());
+            columns.blobs.digests.push(digest.as_bytes());
+            columns.blobs.payloads.push(payload);
+        }
+        columns
+    }
+
+    /// Writes it in one transaction.
+    pub(super) async fn bring(&self, connection: &mut Object) -> Result<(), Error> {
+        let tx = connection.transaction().await?;
+        self.threads.bring(&tx).await?;
+        self.rows.bring(&tx).await?;
+        self.cells.bring(&tx).await?;
+        if self.swept > 0 {
+            let swept = "INSERT INTO marks (name, value) VALUES ('swept', $1)
+                         ON CONFLICT (name) DO UPDATE SET value = greatest(marks.value, excluded.value)";
+            tx.execute(swept, &[&self.swept]).await?;
+        }
+        self.blobs.bring(&tx).await?;
+        tx.commit().await
+    }
+}
+
+impl Threads<'_> {
+    async fn bring(&self, tx: &Transaction<'_>) -> Result<(), Error> {
+        let Self {
+            tenants,
+            ids,
+            versions,
+            epochs,
+            heads,
+            records,
+        } = self;
+        let threads = tx
+            .prepare_cached(
+                "INSERT INTO threads (tenant, thread, version, epoch, codec, key_id, head)
+                 SELECT * FROM unnest($1::bytea[], $2::bytea[], $3::bigint[], $4::bigint[], $5::smallint[], $6::text[],
+                                      $7::bytea[])
+                 ON CONFLICT (tenant, thread) DO UPDATE
+                 SET version = greatest(threads.version, excluded.version), epoch = excluded.epoch,
+                     codec = excluded.codec, key_id = excluded.key_id, head = excluded.head",
+            )
+            .await?;
+        tx.execute(
+            &threads,
+            &[
+                tenants,
+                ids,
+                versions,
+                epochs,
+                &heads.codecs,
+                &heads.key_ids,
+                &heads.bytes,
+            ],
+        )
+        .await?;
+        let events = tx
+            .prepare_cached(
+                "INSERT INTO events (tenant, thread, seq, header, salt, codec, key_id, payload, hash)
+                 SELECT t.tenant, t.thread, r.seq, r.header, r.salt, r.codec, r.key_id, r.payload, r.hash
+                 FROM unnest($1::bytea[], $2::bytea[]) WITH ORDINALITY AS t (tenant, thread, n)
+                 JOIN unnest($3::bigint[], $4::bigint[], $5::bytea[], $6::bytea[], $7::smallint[], $8::text[],
+                             $9::bytea[], $10::bytea[])
+                      AS r (n, seq, header, salt, codec, key_id, payload, hash) USING (n)
+                 ON CONFLICT DO NOTHING",
+            )
+            .await?;
+        let payloads = &records.payloads;
+        tx.execute(
+            &events,
+            &[
+                tenants,
+                ids,
+                &records.of,
+                &records.seqs,
+                &records.headers,
+                &records.salts,
+                &payloads.codecs,
+                &payloads.key_ids,
+                &payloads.bytes,
+                &records.hashes,
+            ],
+        )
+        .await?;
+        Ok(())
+    }
+}
+
+impl Rows<'_> {
+    async fn bring(&self, tx: &Transaction<'_>) -> Result<(), Error> {
+        let Self {
+            tenants,
+            indexes,
+            keys,
+            sorts,
+            threads,
+        } = self;
+        let entries = tx
+            .prepare_cached(
+                "INSERT INTO entries (tenant, idx, key, sort, thread)
+                 SELECT * FROM unnest($1::bytea[], $2::smallint[], $3::bytea[], $4::bigint[], $5::bytea[])
+                 ON CONFLICT DO NOTHING",
+            )
+            .await?;
+        tx.execute(&entries, &[tenants, indexes, keys, sorts, threads])
+            .await?;
+        Ok(())
+    }
+}
+
+impl Cells<'_> {
+    async fn bring(&self, tx: &Transaction<'_>) -> Result<(), Error> {
+        let Self {
+            tenants,
+            spaces,
+            keys,
+            versions,
+            values,
+            untils,
+        } = self;
+        let cells = tx
+            .prepare_cached(
+                "INSERT INTO cells (tenant, space, key, version, value, until)
+                 SELECT * FROM unnest($1::bytea[], $2::smallint[], $3::bytea[], $4::bigint[], $5::bytea[], $6::bigint[])
+                 ON CONFLICT (tenant, space, key) DO UPDATE
+                 SET version = excluded.version, value = excluded.value, until = excluded.until",
+            )
+            .await?;
+        tx.execute(&cells, &[tenants, spaces, keys, versions, values, untils])
+            .await?;
+        Ok(())
+    }
+}
+
+impl Blobs<'_> {
+    async fn bring(&self, tx: &Transaction<'_>) -> Result<(), Error> {
+        let Self {
+            tenants,
+            digests,
+            payloads,
+        } = self;
+        let blobs = tx
+            .prepare_cached(
+                "INSERT INTO blobs (tenant, digest, codec, key_id, bytes)
+                 SELECT * FROM unnest($1::bytea[], $2::bytea[], $3::smallint[], $4::text[], $5::bytea[])
+                 ON CONFLICT DO NOTHING",
+            )
+            .await?;
+        tx.execute(
+            &blobs,
+            &[
+                tenants,
+                digests,
+                &payloads.codecs,
+                &payloads.key_ids,
+                &payloads.bytes,
+            ],
+        )
+        .await?;
+        Ok(())
+    }
+}
