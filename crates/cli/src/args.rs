@@ -147,12 +147,14 @@ Examples:
   holdpoint backup /backups/agents.db --store sqlite:/var/lib/agents.db
   holdpoint recover --adopt --store sqlite:/backups/agents.db")]
     Backup(Backup),
+    /// Move a store to another one, or check everything in it
+    Store(Whole),
 }
 
 /// Where threads live, and how to print.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Common {
-    /// Where threads are kept: `sqlite:PATH` or `memory:`
+    /// Where threads are kept: `sqlite:PATH`, `postgres://…` or `memory:`
     #[arg(
         long,
         value_name = "URL",
@@ -359,7 +361,7 @@ pub(crate) struct Serve {
     /// Where to listen; 127.0.0.1:8888 if the configuration says nothing else
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) listen: Option<std::net::SocketAddr>,
-    /// Where threads are kept: `sqlite:PATH` or `memory:`; HOLDPOINT_STORE counts where there is no configuration
+    /// Where threads are kept: `sqlite:PATH`, `postgres://…` or `memory:`; HOLDPOINT_STORE counts where there is no configuration
     #[arg(long, value_name = "URL")]
     pub(crate) store: Option<String>,
     /// If a store is a backup, make it the store to go on with
@@ -460,6 +462,60 @@ pub(crate) struct RevokeKey {
     pub(crate) id: String,
     #[command(flatten)]
     pub(crate) common: Common,
+}
+
+/// `holdpoint store`.
+#[derive(Debug, Args)]
+pub(crate) struct Whole {
+    #[command(subcommand)]
+    pub(crate) command: StoreCommand,
+}
+
+/// What is done with a whole store.
+#[derive(Debug, Subcommand)]
+pub(crate) enum StoreCommand {
+    /// Move everything to another store, which goes on with it
+    Copy(CopyStore),
+    /// Check everything in a store
+    #[command(after_help = "\
+Every journal is read and its chain of hashes checked; every thread must stand as its journal says, and be found in the \
+indexes as it should. A server may go on meanwhile. It ends with 1 if anything is wrong. With `--json` it prints one \
+object a line, the last one a summary.
+
+Examples:
+  holdpoint store check
+  holdpoint store check --store postgres://holdpoint@db/holdpoint")]
+    Check(Store),
+}
+
+/// `holdpoint store copy`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+A store is `sqlite:PATH` or `postgres://USER@HOST/DATABASE`. TO is made if it is not there, and must be empty.
+
+From the beginning on, FROM takes nothing new from anybody; it can still be read. Stop its servers first. When everything \
+has arrived, and was checked by the chains of hashes, TO goes on from exactly there: what waits for a person waits on, \
+with the same ids, approvals, grants and keys. FROM never goes on again.
+
+It may be cut off at any point. The same command goes on with it; `--abandon` gives it up, and FROM goes on as if nothing \
+had been.
+
+For a copy that is only to be kept or looked at, use `holdpoint backup` (or pg_dump).
+
+Examples:
+  holdpoint store copy sqlite:holdpoint.db postgres://holdpoint@db/holdpoint
+  holdpoint store copy sqlite:holdpoint.db postgres://holdpoint@db/holdpoint --abandon")]
+pub(crate) struct CopyStore {
+    /// The store that is left
+    pub(crate) from: String,
+    /// The store that goes on
+    pub(crate) to: String,
+    /// Give up a copy that did not come to its end
+    #[arg(long)]
+    pub(crate) abandon: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// `holdpoint backup`.

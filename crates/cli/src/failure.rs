@@ -7,7 +7,7 @@
 
 use holdpoint_core::{Refusal, ThreadId};
 use holdpoint_engine::Error;
-use holdpoint_store::OpenError;
+use holdpoint_store::{CopyError, OpenError};
 use serde_json::{Value, json};
 
 use crate::{exit::Exit, safe_text, terminal};
@@ -42,6 +42,11 @@ impl Failure {
     /// It cannot be tried from here; nothing was started.
     pub(crate) fn unusable(code: &'static str, message: impl Into<String>) -> Self {
         Self::new(code, Exit::Usage, message)
+    }
+
+    /// It was begun, and did not come to its end.
+    pub(crate) fn failed(code: &'static str, message: impl Into<String>) -> Self {
+        Self::new(code, Exit::Failed, message)
     }
 
     fn new(code: &'static str, exit: Exit, message: impl Into<String>) -> Self {
@@ -109,6 +114,25 @@ impl Failure {
             ..
         } = &*self.0;
         terminal::json(&json!({"error": message, "code": code, "details": details}));
+    }
+}
+
+impl From<CopyError> for Failure {
+    fn from(error: CopyError) -> Self {
+        let message = error.to_string();
+        match error {
+            CopyError::Same(_) => Self::usage(message),
+            CopyError::Served(_) => Self::refused("served", message),
+            CopyError::Driven { .. } => Self::refused("driven", message),
+            CopyError::Backup(_) => Self::refused("not_adopted", message),
+            CopyError::NotEmpty(_) => Self::refused("not_empty", message),
+            CopyError::Elsewhere { .. } => Self::refused("cannot_drive", message),
+            CopyError::Damaged { .. } => Self::failed("damaged", message)
+                .help("`holdpoint store check` says what else is; `holdpoint store copy … --abandon` gives the copy up"),
+            CopyError::Unavailable(_) => Self::failed("store_unavailable", message)
+                .help("the same command goes on with it"),
+            _ => Self::failed("copy_failed", message),
+        }
     }
 }
 

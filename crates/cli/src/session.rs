@@ -9,7 +9,7 @@ use std::{
 
 use holdpoint_core::{Principal, PrincipalKind, State, Status, is_name};
 use holdpoint_engine::{Drives, Engine, Error, Kit, Options, RunView, Submitted};
-use holdpoint_store::ThreadKey;
+use holdpoint_store::{SharedStore, ThreadKey};
 use holdpoint_tools::{Registry, Watchdog};
 
 use crate::{
@@ -40,6 +40,25 @@ pub(crate) enum IfMissing {
     Create,
     /// It is an error: whoever mistyped a path should not be told that there is nothing.
     Refuse,
+}
+
+/// Opens the store that a text names.
+///
+/// # Errors
+///
+/// It cannot be opened.
+pub(crate) async fn open_store(url: &str, missing: IfMissing) -> Result<SharedStore, Failure> {
+    if missing == IfMissing::Refuse
+        && let Some(path) = url.strip_prefix("sqlite:")
+        && !path.is_empty()
+        && !Path::new(path).exists()
+    {
+        return Err(
+            Failure::unusable("store_missing", format!("there is no store at `{path}`"))
+                .help("`holdpoint run` makes one; name another with `--store sqlite:PATH`"),
+        );
+    }
+    Ok(holdpoint_store::open(url, holdpoint_store::Options::default()).await?)
 }
 
 /// An opened store with an engine on it, and who works with it.
@@ -74,19 +93,7 @@ impl Session {
             let tenant = line(tenant);
             return Err(Failure::usage(format!("`{tenant}` cannot be a tenant")));
         }
-        if missing == IfMissing::Refuse
-            && let Some(path) = common.store.strip_prefix("sqlite:")
-            && !path.is_empty()
-            && !Path::new(path).exists()
-        {
-            return Err(Failure::unusable(
-                "store_missing",
-                format!("there is no store at `{path}`"),
-            )
-            .help("`holdpoint run` makes one; name another with `--store sqlite:PATH`"));
-        }
-        let store =
-            holdpoint_store::open(&common.store, holdpoint_store::Options::default()).await?;
+        let store = open_store(&common.store, missing).await?;
         let kit = Kit {
             registry: Registry::new(),
             watchdog: Watchdog::default(),
@@ -124,6 +131,9 @@ impl Session {
         missing: IfMissing,
     ) -> Result<Self, Failure> {
         let session = Self::open(threads, missing).await?;
+        if let Some(part) = session.engine.store().part().await? {
+            return Err(Failure::refused("cannot_drive", part.refusal()));
+        }
         match session.engine.store().backup_made_at().await? {
             None => Ok(session),
             Some(made_at) => {

@@ -19,7 +19,8 @@ pub(crate) fn changes(before: &State, after: &State, entries: &[Entry]) -> Vec<I
 }
 
 /// Rows about what is open in this state.
-fn open_rows(state: &State) -> BTreeSet<IndexRow> {
+#[must_use]
+pub fn open_rows(state: &State) -> BTreeSet<IndexRow> {
     let mut rows = BTreeSet::new();
     let mut add = |index, key: String, sort| {
         rows.insert(IndexRow {
@@ -57,8 +58,9 @@ fn open_rows(state: &State) -> BTreeSet<IndexRow> {
     rows
 }
 
-/// Rows that an event leaves behind for good.
-fn past_rows(state: &State, entry: &Entry) -> Vec<IndexRow> {
+/// Rows that an event leaves behind for good, in the thread with this state.
+#[must_use]
+pub fn past_rows(state: &State, entry: &Entry) -> Vec<IndexRow> {
     let seq = i64::try_from(entry.seq).unwrap_or(i64::MAX);
     let row = |index, key: String, sort| IndexRow {
         index,

@@ -64,6 +64,7 @@ pub use http::{
     Template, UrlTemplate,
 };
 pub use id::{ActionId, BadId, GrantId, InterruptId, OwnerId, RunId, Seed, ThreadId, hex};
+pub use index::{open_rows, past_rows};
 pub use interrupt::{
     Ask, Cause, Interrupt, InterruptKind, InterruptStatus, OnTimeout, Side, Subject,
 };

@@ -45,7 +45,7 @@ pub(crate) fn spelt(at: Timestamp) -> String {
 }
 
 impl Engine {
-    /// Nothing is begun, answered or done in a backup that nobody has adopted.
+    /// Nothing is begun, answered or done in a backup that nobody has adopted, nor in a store that is moving or has moved.
     pub(crate) async fn expect_present(&self) -> Result<(), Error> {
         if self.present().load(Ordering::Relaxed) {
             return Ok(());
@@ -53,6 +53,9 @@ impl Engine {
         match self.store().backup_made_at().await? {
             Some(made_at) => Err(Error::NotAdopted { made_at }),
             None => {
+                if let Some(part) = self.store().part().await? {
+                    return Err(Error::CannotDrive(part.refusal()));
+                }
                 self.present().store(true, Ordering::Relaxed);
                 Ok(())
             }

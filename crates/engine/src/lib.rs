@@ -6,6 +6,7 @@
 mod adopt;
 mod agent;
 mod answer;
+mod check;
 mod driver;
 mod drivers;
 mod engine;
@@ -32,6 +33,7 @@ mod words;
 
 pub use adopt::Adopted;
 pub use agent::{Agent, Kit};
+pub use check::{Checked, Flaw, Seen, check};
 pub use engine::{Engine, Forgetful, Options, Said, Watcher};
 pub use error::Error;
 pub use grants::GrantView;

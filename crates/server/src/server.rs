@@ -68,6 +68,14 @@ pub enum StartError {
         /// When the backup was made.
         made_at: Timestamp,
     },
+    /// A store is moving to another one, or has moved.
+    #[error("`{store}`: {refusal}")]
+    Moving {
+        /// The store.
+        store: String,
+        /// What it says.
+        refusal: String,
+    },
     /// What is asked for would not be safe.
     #[error("{0}")]
     Unsafe(String),
@@ -354,6 +362,13 @@ async fn adopt(
     engines: &BTreeMap<String, Served>,
     if_backup: IfBackup,
 ) -> Result<Vec<String>, StartError> {
+    for (store, served) in engines {
+        let part = served.engine.store().part().await;
+        if let Some(part) = part.map_err(Error::from)? {
+            let (store, refusal) = (discreet(store), part.refusal());
+            return Err(StartError::Moving { store, refusal });
+        }
+    }
     if if_backup == IfBackup::Refuse {
         for (store, served) in engines {
             let made_at = served.engine.store().backup_made_at().await;

@@ -13,10 +13,11 @@ mod runs;
 mod serve;
 mod show;
 mod stops;
+mod store;
 mod trace;
 
 use crate::{
-    args::{Cli, Command, KeysCommand},
+    args::{Cli, Command, KeysCommand, StoreCommand},
     exit::Exit,
     session::Output,
 };
@@ -42,6 +43,10 @@ pub(crate) async fn run(cli: Cli) -> Exit {
             KeysCommand::Revoke(args) => args.common.json,
         },
         Command::Backup(args) => args.common.json,
+        Command::Store(args) => match &args.command {
+            StoreCommand::Copy(args) => args.json,
+            StoreCommand::Check(args) => args.common.json,
+        },
     });
     let result = match cli.command {
         Command::Run(args) => run::run(&args).await,
@@ -58,6 +63,7 @@ pub(crate) async fn run(cli: Cli) -> Exit {
         Command::Serve(args) => serve::serve(&args).await,
         Command::Keys(args) => keys::keys(&args).await,
         Command::Backup(args) => backup::backup(&args).await,
+        Command::Store(args) => store::store(&args).await,
     };
     result.unwrap_or_else(|failure| {
         match output {

@@ -151,6 +151,7 @@ impl From<StartError> for Failure {
             StartError::Store(_) => "store_unusable",
             StartError::Keys(_) => "store_unavailable",
             StartError::Backup { .. } => "not_adopted",
+            StartError::Moving { .. } => "cannot_drive",
             StartError::Unsafe(_) => "unsafe",
             StartError::Address { .. } => "address_unusable",
             _ => "cannot_start",

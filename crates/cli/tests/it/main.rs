@@ -8,6 +8,7 @@ mod asking;
 mod hostile;
 mod leaving;
 mod life;
+mod moving;
 mod naming;
 mod screens;
 mod serve;

@@ -1,0 +1,151 @@
+//! A store moves to another, as whoever outgrows one machine does it.
+
+use holdpoint_test_postgres::Database;
+
+use crate::{
+    served::Served,
+    support::{World, pending},
+};
+
+/// Two refunds that wait, and one that was paid.
+fn busy() -> World {
+    let world = World::with_examples();
+    for session in ["a", "b", "c"] {
+        let input = "Please refund order 1001";
+        let words = [
+            "run",
+            "refund/agent.yaml",
+            "--input",
+            input,
+            "--thread",
+            session,
+        ];
+        world.hold(&words).ends(3);
+    }
+    world.hold(&["resume", "c", "--approve"]).ends(0);
+    assert_eq!(world.effects(), 1);
+    world
+}
+
+const OLD: &str = "sqlite:holdpoint.db";
+
+#[test]
+fn what_waits_in_a_file_goes_on_in_postgres_and_the_file_is_only_read() {
+    let world = busy();
+    let database = Database::create().unwrap();
+    let new = database.url();
+    let asked = world.json(3, &["show", "a"]);
+    let before = world.hold(&["trace", "a", "--json"]).ends(0).stdout;
+
+    let moved = world.json(0, &["store", "copy", OLD, &new]);
+    assert_eq!(moved["threads"], 3);
+    let refused = world.json(4, &["resume", "a", "--approve"]);
+    assert_eq!(refused["code"], "cannot_drive");
+    let reason = refused["error"].as_str().unwrap();
+    assert!(reason.contains("has moved to postgres://"), "{reason}");
+    let serve = world.hold(&["serve", "--dev", "refund/agent.yaml", "--store", OLD]);
+    assert!(serve.ends(2).stderr.contains("has moved to postgres://"));
+    assert_eq!(world.json(3, &["show", "a"]), asked, "it can still be read");
+    assert_eq!(world.effects(), 1);
+
+    let there = |code, words: &[&str]| world.json(code, &[words, &["--store", &new]].concat());
+    assert_eq!(pending(&there(3, &["show", "a"])), pending(&asked));
+    let trace = world.hold(&["trace", "a", "--json", "--store", &new]);
+    assert_eq!(trace.ends(0).stdout, before);
+    assert_eq!(
+        there(0, &["resume", "a", "--approve"])["status"],
+        "finished"
+    );
+    assert_eq!(there(0, &["resume", "b", "--reject"])["status"], "finished");
+    assert_eq!(world.effects(), 2);
+    let checked = there(0, &["store", "check"]);
+    assert_eq!(checked["flaws"], 0);
+    assert_eq!(checked["threads"], 3);
+
+    // And back again, into another file.
+    let back = "sqlite:back.db";
+    world.json(0, &["store", "copy", &new, back]);
+    let words = ["store", "check", "--store", back];
+    assert_eq!(world.json(0, &words)["threads"], 3);
+    let again = world.json(4, &["store", "copy", OLD, &new]);
+    assert_eq!(again["code"], "cannot_drive");
+}
+
+#[test]
+fn a_store_that_is_served_does_not_move() {
+    let world = busy();
+    let server = Served::start(&world, &["--dev", "refund/agent.yaml", "--store", OLD]);
+    let refused = world.json(4, &["store", "copy", OLD, "sqlite:new.db"]);
+    assert_eq!(refused["code"], "served");
+    drop(server);
+    let words = ["store", "copy", OLD, "sqlite:new.db", "--abandon"];
+    assert_eq!(world.json(4, &words)["code"], "not_moving");
+}
+
+#[test]
+fn a_store_does_not_move_onto_another_nor_into_nothing() {
+    let world = busy();
+    let words = [
+        "run",
+        "refund/agent.yaml",
+        "--input",
+        "Please refund order 1001",
+        "--store",
+        "sqlite:other.db",
+    ];
+    world.hold(&words).ends(3);
+    let copy = |code, from, to| world.json(code, &["store", "copy", from, to])["code"].clone();
+    assert_eq!(copy(4, OLD, "sqlite:other.db"), "not_empty");
+    assert_eq!(copy(2, OLD, OLD), "usage");
+    assert_eq!(copy(2, OLD, "memory:"), "usage");
+    assert_eq!(copy(2, "sqlite:none.db", "sqlite:new.db"), "store_missing");
+    world.hold(&["resume", "a", "--approve"]).ends(0);
+}
+
+#[test]
+fn a_flaw_is_found_and_what_is_flawed_does_not_move() {
+    let world = busy();
+    assert_eq!(
+        world
+            .hold(&["store", "check"])
+            .ends(0)
+            .stdout
+            .lines()
+            .count(),
+        1
+    );
+    let conn = rusqlite::Connection::open(world.path().join("holdpoint.db")).unwrap();
+    let changed = conn.execute(
+        "UPDATE events SET payload = CAST(replace(payload, '1001', '9999') AS BLOB) WHERE pos = (SELECT min(pos) + 1 FROM events)",
+        [],
+    );
+    assert_eq!(changed, Ok(1));
+    let removed = conn.execute("DELETE FROM entries WHERE key = 'b'", []);
+    assert_eq!(removed, Ok(1));
+    drop(conn);
+    let said = world.hold(&["store", "check", "--json"]).ends(1);
+    let lines = said.lines();
+    let flaws: Vec<&str> = lines.iter().filter_map(|it| it["flaw"].as_str()).collect();
+    assert_eq!(flaws.len(), 2, "{lines:?}");
+    assert!(flaws[0].contains("hash chain is broken"), "{flaws:?}");
+    assert!(flaws[1].contains("rows in the indexes"), "{flaws:?}");
+    assert!(lines[1]["thread_id"].is_string());
+    assert_eq!(lines[2]["flaws"], 2);
+    let failed = world.json(1, &["store", "copy", OLD, "sqlite:new.db"]);
+    assert_eq!(failed["code"], "damaged");
+    assert_eq!(
+        world.json(4, &["resume", "refund/b", "--approve"])["code"],
+        "cannot_drive"
+    );
+    world
+        .hold(&["store", "copy", OLD, "sqlite:new.db", "--abandon"])
+        .ends(0);
+    world.hold(&["resume", "refund/b", "--approve"]).ends(0);
+
+    // What cannot even be read is a flaw of its own thread, and the others are looked at.
+    let conn = rusqlite::Connection::open(world.path().join("holdpoint.db")).unwrap();
+    let changed = "UPDATE events SET codec = 99 WHERE pos = (SELECT max(pos) FROM events)";
+    assert_eq!(conn.execute(changed, []), Ok(1));
+    let said = world.hold(&["store", "check", "--json"]).ends(1);
+    assert_eq!(said.lines().last().unwrap()["threads"], 3);
+}
