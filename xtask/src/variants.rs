@@ -29,7 +29,7 @@ const PLAIN: Variant = Variant {
     rivals: None,
 };
 
-const SPECIAL: [Variant; 3] = [
+const SPECIAL: [Variant; 4] = [
     Variant {
         name: "failpoints",
         features: &["holdpoint-cli/failpoints"],
@@ -49,6 +49,12 @@ const SPECIAL: [Variant; 3] = [
         name: "weak-no-started",
         features: &["holdpoint-cli/failpoints", "holdpoint-cli/weak-no-started"],
         variable: "HOLDPOINT_BIN_WEAK_NO_STARTED",
+        rivals: None,
+    },
+    Variant {
+        name: "previous-format",
+        features: &["holdpoint-cli/previous-format"],
+        variable: "HOLDPOINT_BIN_PREVIOUS",
         rivals: None,
     },
 ];

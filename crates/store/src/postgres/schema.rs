@@ -8,16 +8,27 @@ use holdpoint_core::Digest;
 use tokio_postgres::Error;
 
 /// The layouts there ever were; each is reached from the one before.
-const MIGRATIONS: [&str; 2] = [
+const ALL: [&str; 2] = [
     include_str!("migrations/0001_journal.sql"),
     include_str!("migrations/0002_moving.sql"),
 ];
 
-/// The layout that this build reads and writes.
-pub(super) const FORMAT: u64 = MIGRATIONS.len() as u64;
+/// The layout that this build reads and writes. A build that stands for the version before this one knows none newer than
+/// that one did, and is there to show that both get along while one takes the other's place.
+pub(super) const FORMAT: u64 = ALL.len() as u64
+    - if cfg!(feature = "previous-format") {
+        1
+    } else {
+        0
+    };
 
 /// The lock under which layouts change: `HOLD`.
 const LOCK: i64 = 0x484f_4c44;
+
+/// The layouts that this build knows.
+fn known() -> impl Iterator<Item = &'static str> {
+    ALL.into_iter().zip(0..FORMAT).map(|(sql, _)| sql)
+}
 
 /// What is found in a database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,7 +62,7 @@ pub(super) async fn migrate(connection: &mut Object) -> Result<Found, Error> {
         Found::Known(format) => format,
         Found::Newer(_) | Found::Altered(_) | Found::Foreign => return Ok(found),
     };
-    for (sql, version) in MIGRATIONS.iter().zip(1_i64..) {
+    for (sql, version) in known().zip(1_i64..) {
         if version.unsigned_abs() > from {
             tx.batch_execute(sql).await?;
             tx.execute(
@@ -91,8 +102,8 @@ async fn inspect(tx: &Transaction<'_>) -> Result<Found, Error> {
         let (version, found): (i64, &[u8]) = (row.try_get(0)?, row.try_get(1)?);
         format = version.unsigned_abs();
         let nth = usize::try_from(version - 1).unwrap_or(usize::MAX);
-        is_altered |= MIGRATIONS
-            .get(nth)
+        is_altered |= known()
+            .nth(nth)
             .is_some_and(|sql| checksum(sql).as_slice() != found);
     }
     Ok(if format > FORMAT {

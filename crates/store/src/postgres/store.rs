@@ -421,6 +421,9 @@ impl Store for PostgresStore {
     }
 
     async fn part(&self) -> Result<Option<Part>, Unavailable> {
+        if cfg!(feature = "previous-format") {
+            return Ok(None);
+        }
         let row = again!(self.scribe.connections, |connection| moving::part(
             connection
         ))?;

@@ -6,7 +6,7 @@ use holdpoint_core::Digest;
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior};
 
 /// The layouts there ever were; each is reached from the one before.
-const MIGRATIONS: [&str; 2] = [
+const ALL: [&str; 2] = [
     include_str!("migrations/0001_journal.sql"),
     include_str!("migrations/0002_moving.sql"),
 ];
@@ -14,8 +14,19 @@ const MIGRATIONS: [&str; 2] = [
 /// Marks the file as ours: `HOLD`.
 const APPLICATION: i64 = 0x484f_4c44;
 
-/// The layout that this build reads and writes.
-pub(super) const FORMAT: u64 = MIGRATIONS.len() as u64;
+/// The layout that this build reads and writes. A build that stands for the version before this one knows none newer than
+/// that one did, and is there to show that both get along while one takes the other's place.
+pub(super) const FORMAT: u64 = ALL.len() as u64
+    - if cfg!(feature = "previous-format") {
+        1
+    } else {
+        0
+    };
+
+/// The layouts that this build knows.
+fn known() -> impl Iterator<Item = &'static str> {
+    ALL.into_iter().zip(0..FORMAT).map(|(sql, _)| sql)
+}
 
 /// What is found in a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,7 +61,7 @@ pub(super) fn inspect(conn: &Connection) -> rusqlite::Result<Found> {
     if format > FORMAT {
         return Ok(Found::Newer(format));
     }
-    for (sql, version) in MIGRATIONS.iter().zip(1..=newest) {
+    for (sql, version) in known().zip(1..=newest) {
         let checksum: Option<Vec<u8>> = conn
             .query_row(
                 "SELECT checksum FROM migrations WHERE version = ?1",
@@ -86,7 +97,7 @@ pub(super) fn migrate(conn: &mut Connection) -> rusqlite::Result<Found> {
 }
 
 fn run_from(tx: &Transaction<'_>, format: u64) -> rusqlite::Result<()> {
-    for (sql, version) in MIGRATIONS.iter().zip(1_i64..) {
+    for (sql, version) in known().zip(1_i64..) {
         if version.unsigned_abs() > format {
             tx.execute_batch(sql)?;
             tx.execute(
