@@ -14,6 +14,8 @@ pub(crate) struct Services {
 impl Services {
     /// Starts them.
     pub(crate) fn start() -> anyhow::Result<Self> {
+        // Now, because tests that run at once cannot.
+        Programs::install_pgbouncer()?;
         if let Some(named) = std::env::var_os(VARIABLE) {
             eprintln!(
                 "PostgreSQL: {}, as {VARIABLE} says",

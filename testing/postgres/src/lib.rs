@@ -1,6 +1,7 @@
 //! A private PostgreSQL server: a folder and a port of its own, and gone when it is dropped. One that is already there is never
 //! touched.
 
+mod bouncer;
 mod database;
 mod programs;
 
@@ -14,7 +15,7 @@ use std::{
 
 use anyhow::{Context as _, ensure};
 
-pub use crate::{database::Database, programs::Programs};
+pub use crate::{bouncer::Bouncer, database::Database, programs::Programs};
 
 /// The variable that names a server to use instead of a private one.
 pub const VARIABLE: &str = "HOLDPOINT_TEST_POSTGRES";

@@ -16,6 +16,8 @@ const DEBIAN: &str = "/usr/lib/postgresql";
 /// What Debian calls the package, and its user.
 const PACKAGE: &str = "postgresql";
 const USER: &str = "postgres";
+/// Where PgBouncer is.
+const PGBOUNCER: [&str; 2] = ["/usr/sbin/pgbouncer", "/usr/bin/pgbouncer"];
 /// So that installing the package starts no server, and takes no port from anybody.
 const NO_CLUSTER: (&str, &str) = (
     "/etc/postgresql-common/createcluster.d/holdpoint.conf",
@@ -41,8 +43,8 @@ impl Programs {
         if let Some(folder) = find() {
             return Self::in_folder(folder);
         }
-        if rustix::process::geteuid().is_root() && Path::new("/usr/bin/apt-get").exists() {
-            install()?;
+        if may_install() {
+            install(PACKAGE)?;
             if let Some(folder) = find() {
                 return Self::in_folder(folder);
             }
@@ -67,7 +69,30 @@ impl Programs {
 
     /// One of them, to be run in a folder.
     pub(crate) fn command(&self, name: &str, within: &Path) -> Command {
-        let program = self.folder.join(name);
+        self.run_as_user(&self.folder.join(name), within)
+    }
+
+    /// Installs Debian's package of PgBouncer, if it is not there and that is possible.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be installed.
+    pub fn install_pgbouncer() -> anyhow::Result<()> {
+        if find_pgbouncer().is_none() && may_install() {
+            install("pgbouncer")?;
+        }
+        Ok(())
+    }
+
+    /// PgBouncer, to be run in a folder.
+    pub(crate) fn pgbouncer(&self, within: &Path) -> anyhow::Result<Command> {
+        let program = find_pgbouncer().context(
+            "PgBouncer is not installed; install it (on Debian: `apt-get install pgbouncer`)",
+        )?;
+        Ok(self.run_as_user(program, within))
+    }
+
+    fn run_as_user(&self, program: &Path, within: &Path) -> Command {
         let mut command = match self.user {
             None => Command::new(program),
             Some((user, group)) => {
@@ -110,7 +135,15 @@ fn find() -> Option<PathBuf> {
     })
 }
 
-fn install() -> anyhow::Result<()> {
+fn find_pgbouncer() -> Option<&'static Path> {
+    PGBOUNCER.iter().map(Path::new).find(|file| file.is_file())
+}
+
+fn may_install() -> bool {
+    rustix::process::geteuid().is_root() && Path::new("/usr/bin/apt-get").exists()
+}
+
+fn install(package: &str) -> anyhow::Result<()> {
     let (file, text) = NO_CLUSTER;
     if let Some(folder) = Path::new(file).parent() {
         fs::create_dir_all(folder)?;
@@ -118,12 +151,14 @@ fn install() -> anyhow::Result<()> {
     fs::write(file, text).with_context(|| file.to_owned())?;
     for words in [
         vec!["update"],
-        vec!["install", "--yes", "--no-install-recommends", PACKAGE],
+        vec!["install", "--yes", "--no-install-recommends", package],
     ] {
         eprintln!("$ apt-get {}", words.join(" "));
         let status = Command::new("apt-get")
             .args(&words)
             .env("DEBIAN_FRONTEND", "noninteractive")
+            // So that nothing is started by being installed.
+            .env("RUNLEVEL", "1")
             .status()
             .context("apt-get")?;
         anyhow::ensure!(status.success(), "`apt-get {}`: {status}", words.join(" "));

@@ -4,13 +4,24 @@
 ///
 /// A promise that is missing here is dead code, so none is forgotten. (`$d` is a dollar sign, for the inner macro.)
 macro_rules! promises {
-    ($d:tt $($module:ident: $($promise:ident,)+;)+) => {
+    ($d:tt hint $hinting:ident: $hint:ident; $($module:ident: $($promise:ident,)+;)+) => {
         $(pub use super::$module::{$($promise,)+};)+
+        pub use super::$hinting::$hint;
 
         /// Makes a test of every promise. Its argument opens two handles on the same new data by the clock it is given.
+        /// With `deaf`, nothing is expected of the hints that others have written.
         #[macro_export]
         macro_rules! conformance_tests {
             ($d open:path) => {
+                $crate::conformance_tests!($d open, deaf);
+
+                #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+                async fn $hint() {
+                    let world = $crate::conformance::World::new($d open).await;
+                    $crate::conformance::$hint(world).await;
+                }
+            };
+            ($d open:path, deaf) => {
                 $($(
                     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
                     async fn $promise() {
@@ -24,6 +35,7 @@ macro_rules! promises {
 }
 
 promises! { $
+    hint notice: changes_of_another_handle_are_noticed_and_ones_own_are_not;
     appends:
         an_absent_thread_has_no_head_and_no_records,
         an_append_is_read_back_whole,
@@ -104,6 +116,5 @@ promises! { $
     notice:
         time_never_runs_backwards,
         each_handle_has_an_owner_of_its_own,
-        changes_of_another_handle_are_noticed_and_ones_own_are_not,
     ;
 }

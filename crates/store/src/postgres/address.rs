@@ -13,6 +13,7 @@ use tokio_postgres::{
 };
 use tokio_postgres_rustls::MakeRustlsConnect;
 
+use super::line::Manner;
 use crate::OpenError;
 
 /// How long it may take to reach the database.
@@ -25,6 +26,7 @@ const NAME: &str = "holdpoint";
 pub(super) struct Address {
     pub(super) config: Config,
     pub(super) tls: MakeRustlsConnect,
+    pub(super) manner: Manner,
     /// For people, without user and password.
     pub(super) shown: Arc<str>,
 }
@@ -38,11 +40,22 @@ impl fmt::Debug for Address {
 impl Address {
     /// Reads a url: what PostgreSQL's own clients take, as far as it is about where the database is, and `sslrootcert`,
     /// a file with certificates to trust instead of the system's. A certificate is always checked where TLS is used.
+    /// `pooling=transaction` says that a pooler stands between that gives away a connection for a transaction at a time.
     pub(super) fn parse(url: &str) -> Result<Self, OpenError> {
         let unusable = |what: String| OpenError::Unusable {
             reason: format!("the url of the PostgreSQL store cannot be used: {what}"),
         };
-        let (url, roots) = without_roots(url);
+        let (url, roots) = without(url, "sslrootcert");
+        let (url, pooling) = without(&url, "pooling");
+        let manner = match pooling.as_deref() {
+            None | Some("session") => Manner::Directly,
+            Some("transaction") => Manner::Pooled,
+            Some(other) => {
+                return Err(unusable(format!(
+                    "`pooling` is `transaction` or `session`, not `{other}`"
+                )));
+            }
+        };
         // Whoever asks for the certificate to be checked asks for what is done anyway.
         let url = url
             .replace("sslmode=verify-full", "sslmode=require")
@@ -74,27 +87,28 @@ impl Address {
         Ok(Self {
             config,
             tls: MakeRustlsConnect::new(tls),
+            manner,
             shown,
         })
     }
 }
 
-/// The url without its `sslrootcert`, and the file that this names.
-fn without_roots(url: &str) -> (String, Option<String>) {
+/// The url without a parameter that is ours alone, and what it says.
+fn without(url: &str, name: &str) -> (String, Option<String>) {
     let Some((place, query)) = url.split_once('?') else {
         return (url.to_owned(), None);
     };
-    let (mut kept, mut roots) = (Vec::new(), None);
+    let (mut kept, mut said) = (Vec::new(), None);
     for part in query.split('&') {
-        match part.strip_prefix("sslrootcert=") {
-            Some(file) => roots = Some(file.to_owned()),
-            None => kept.push(part),
+        match part.split_once('=') {
+            Some((other, value)) if other == name => said = Some(value.to_owned()),
+            Some(_) | None => kept.push(part),
         }
     }
     if kept.is_empty() {
-        return (place.to_owned(), roots);
+        return (place.to_owned(), said);
     }
-    (format!("{place}?{}", kept.join("&")), roots)
+    (format!("{place}?{}", kept.join("&")), said)
 }
 
 fn read_roots(file: &str) -> Result<RootCertStore, String> {
@@ -143,6 +157,10 @@ mod tests {
         for (url, missing) in [
             ("postgres://ann@db.example", "it names no database"),
             ("postgres:///runs", "it names no host"),
+            (
+                "postgres://db/runs?pooling=statement",
+                "`pooling` is `transaction` or `session`",
+            ),
             (
                 "postgres://db/runs?sslrootcert=/nowhere.pem",
                 "`sslrootcert`: `/nowhere.pem`",

@@ -2,11 +2,10 @@
 
 use std::collections::HashMap;
 
-use deadpool_postgres::Object;
 use holdpoint_core::{IndexChange, IndexRow, OwnerId, Payload, Record, Span};
 use tokio_postgres::Error;
 
-use super::{clock::Time, row::int};
+use super::{clock::Time, line::Line, row::int};
 use crate::{Append, Epoch, Fence, LeaseAfter};
 
 const SQL: &str = include_str!("append.sql");
@@ -128,15 +127,14 @@ impl<'a> Batch<'a> {
     /// Commits those that can be. Returns the epochs of their threads, by their place in the order in which they were added.
     pub(super) async fn commit(
         &self,
-        connection: &Object,
+        connection: &Line,
         us: OwnerId,
         time: &Time,
     ) -> Result<HashMap<usize, Epoch>, Error> {
-        let statement = connection.prepare_cached(SQL).await?;
         let (heads, records, rows) = (&self.heads, &self.records, &self.rows);
         let admitted = connection
             .query(
-                &statement,
+                SQL,
                 &[
                     &time.given(),
                     &us.as_bytes().as_slice(),

@@ -1,12 +1,12 @@
 //! Cells: how they change, and how they are read.
 
-use deadpool_postgres::{Object, Transaction};
 use holdpoint_core::Timestamp;
 use tokio_postgres::{Error, Row};
 
 use super::{
     clock::Time,
     desk::Desk,
+    line::{Deal, Line},
     row::{int, limit},
     trouble::Trouble,
 };
@@ -23,11 +23,10 @@ pub(super) async fn admit(
 ) -> Result<Result<u64, AppendError>, Trouble> {
     let slot = async {
         let find = "SELECT version, value IS NOT NULL, until FROM cells WHERE tenant = $1 AND space = $2 AND key = $3";
-        let find = desk.tx.prepare_cached(find).await?;
         let (space, key) = (i16::from(change.space.number()), change.key.as_bytes());
         let row = desk
             .tx
-            .query_opt(&find, &[&tenant.as_bytes(), &space, &key])
+            .query_opt(find, &[&tenant.as_bytes(), &space, &key])
             .await?;
         if let Some(row) = row {
             let (version, has_value): (i64, bool) = (row.try_get(0)?, row.try_get(1)?);
@@ -40,8 +39,7 @@ pub(super) async fn admit(
         }
         // After the cell: what was swept away in between is in the mark.
         let mark = "SELECT value FROM marks WHERE name = 'swept'";
-        let mark = desk.tx.prepare_cached(mark).await?;
-        let swept = desk.tx.query_opt(&mark, &[]).await?;
+        let swept = desk.tx.query_opt(mark, &[]).await?;
         let swept: Option<i64> = swept.map(|row| row.try_get(0)).transpose()?;
         Ok(Slot {
             version: swept.unwrap_or(0).unsigned_abs(),
@@ -55,7 +53,7 @@ pub(super) async fn admit(
 
 /// Writes a change that was admitted.
 pub(super) async fn write(
-    tx: &Transaction<'_>,
+    tx: &Deal<'_>,
     tenant: &str,
     change: &CellChange,
     version: u64,
@@ -64,26 +62,18 @@ pub(super) async fn write(
     let (space, version) = (i16::from(change.space.number()), int(version));
     match &change.then {
         CellThen::Set { value, until } => {
-            let set = tx
-                .prepare_cached(
-                    "INSERT INTO cells (tenant, space, key, version, value, until) VALUES ($1, $2, $3, $4, $5, $6)
+            let set = "INSERT INTO cells (tenant, space, key, version, value, until) VALUES ($1, $2, $3, $4, $5, $6)
                      ON CONFLICT (tenant, space, key)
-                     DO UPDATE SET version = excluded.version, value = excluded.value, until = excluded.until",
-                )
-                .await?;
+                     DO UPDATE SET version = excluded.version, value = excluded.value, until = excluded.until";
             let until = until.map(Timestamp::as_micros);
-            tx.execute(&set, &[&tenant, &space, &key, &version, value, &until])
+            tx.execute(set, &[&tenant, &space, &key, &version, value, &until])
                 .await?;
         }
         // What is left of it keeps its end, and is swept away then.
         CellThen::Remove => {
-            let remove = tx
-                .prepare_cached(
-                    "INSERT INTO cells (tenant, space, key, version) VALUES ($1, $2, $3, $4)
-                     ON CONFLICT (tenant, space, key) DO UPDATE SET version = excluded.version, value = NULL",
-                )
-                .await?;
-            tx.execute(&remove, &[&tenant, &space, &key, &version])
+            let remove = "INSERT INTO cells (tenant, space, key, version) VALUES ($1, $2, $3, $4)
+                     ON CONFLICT (tenant, space, key) DO UPDATE SET version = excluded.version, value = NULL";
+            tx.execute(remove, &[&tenant, &space, &key, &version])
                 .await?;
         }
         CellThen::Keep => {}
@@ -92,10 +82,8 @@ pub(super) async fn write(
 }
 
 /// Clears away cells that have ended. One statement: the mark is raised with what it stands for.
-pub(super) async fn sweep(connection: &Object, time: &Time, most: usize) -> Result<usize, Error> {
-    let sweep = connection
-        .prepare_cached(
-            "WITH ended AS MATERIALIZED (
+pub(super) async fn sweep(connection: &Line, time: &Time, most: usize) -> Result<usize, Error> {
+    let sweep = "WITH ended AS MATERIALIZED (
                  SELECT tenant, space, key FROM cells
                  WHERE until <= coalesce($1::bigint, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)
                  ORDER BY until LIMIT $2 FOR UPDATE SKIP LOCKED
@@ -109,33 +97,27 @@ pub(super) async fn sweep(connection: &Object, time: &Time, most: usize) -> Resu
                  INSERT INTO marks (name, value) SELECT 'swept', max(version) FROM gone HAVING count(*) > 0
                  ON CONFLICT (name) DO UPDATE SET value = greatest(marks.value, excluded.value)
              )
-             SELECT count(*) FROM gone",
-        )
-        .await?;
+             SELECT count(*) FROM gone";
     let row = connection
-        .query_one(&sweep, &[&time.given(), &limit(most)])
+        .query_one(sweep, &[&time.given(), &limit(most)])
         .await?;
     let gone: i64 = row.try_get(0)?;
     Ok(usize::try_from(gone).unwrap_or(0))
 }
 
 pub(super) async fn one(
-    connection: &Object,
+    connection: &Line,
     tenant: &str,
     space: Space,
     key: &str,
     now: Timestamp,
 ) -> Result<Option<Row>, Error> {
-    let find = connection
-        .prepare_cached(
-            "SELECT version, value, until FROM cells
-             WHERE tenant = $1 AND space = $2 AND key = $3 AND value IS NOT NULL AND (until IS NULL OR until > $4)",
-        )
-        .await?;
+    let find = "SELECT version, value, until FROM cells
+             WHERE tenant = $1 AND space = $2 AND key = $3 AND value IS NOT NULL AND (until IS NULL OR until > $4)";
     let space = i16::from(space.number());
     connection
         .query_opt(
-            &find,
+            find,
             &[
                 &tenant.as_bytes(),
                 &space,
@@ -147,7 +129,7 @@ pub(super) async fn one(
 }
 
 pub(super) async fn some(
-    connection: &Object,
+    connection: &Line,
     tenant: &str,
     space: Space,
     after: Option<&str>,
@@ -156,17 +138,15 @@ pub(super) async fn some(
 ) -> Result<Vec<Row>, Error> {
     // The empty key is a key too, so none comes before all of them.
     let (from, key) = after.map_or((">=", ""), |key| (">", key));
-    let find = connection
-        .prepare_cached(&format!(
+    let find = &format!(
             "SELECT key, version, value, until FROM cells
              WHERE tenant = $1 AND space = $2 AND key {from} $3 AND value IS NOT NULL AND (until IS NULL OR until > $4)
              ORDER BY key LIMIT $5"
-        ))
-        .await?;
+        );
     let space = i16::from(space.number());
     connection
         .query(
-            &find,
+            find,
             &[
                 &tenant.as_bytes(),
                 &space,

@@ -4,13 +4,13 @@
 //! it was refused. And here an append comes whose fate is not known, because the connection went away while it was
 //! committed: it is looked for before anything is done again.
 
-use deadpool_postgres::{Object, Transaction};
 use holdpoint_core::{Digest, IndexChange, OwnerId, Payload, Timestamp};
 use tokio_postgres::Error;
 
 use super::{
     cells,
     clock::Time,
+    line::{Deal, Line},
     row::{self, int},
     trouble::{Teller, Trouble},
 };
@@ -31,7 +31,7 @@ pub(super) enum Before {
 
 /// A transaction, and what its decisions depend on.
 pub(super) struct Desk<'a> {
-    pub(super) tx: Transaction<'a>,
+    pub(super) tx: Deal<'a>,
     pub(super) teller: &'a Teller,
     us: OwnerId,
     now: Timestamp,
@@ -72,7 +72,7 @@ impl Census for Desk<'_> {
 impl<'a> Desk<'a> {
     /// Begins a transaction. Cells that will be looked at are named now, so that everybody locks them in one order.
     pub(super) async fn open(
-        connection: &'a mut Object,
+        connection: &'a mut Line,
         teller: &'a Teller,
         us: OwnerId,
         time: &Time,
@@ -87,22 +87,12 @@ impl<'a> Desk<'a> {
         locks.sort_unstable();
         for lock in locks {
             // Not the row: a cell that is not there has none.
-            let wait = tx.prepare_cached("SELECT pg_advisory_xact_lock($1)").await;
-            tx.execute(&wait.map_err(failed)?, &[&lock])
-                .await
-                .map_err(failed)?;
+            let wait = "SELECT pg_advisory_xact_lock($1)";
+            tx.execute(wait, &[&lock]).await.map_err(failed)?;
         }
-        let look = tx
-            .prepare_cached(
-                "SELECT coalesce($1::bigint, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint),
-                        (SELECT min(name) FROM marks WHERE name IN ('arriving', 'backup'))",
-            )
-            .await
-            .map_err(failed)?;
-        let found = tx
-            .query_one(&look, &[&time.given()])
-            .await
-            .map_err(failed)?;
+        let look = "SELECT coalesce($1::bigint, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint),
+                        (SELECT min(name) FROM marks WHERE name IN ('arriving', 'backup'))";
+        let found = tx.query_one(look, &[&time.given()]).await.map_err(failed)?;
         let (now, mark) = (found.try_get(0), found.try_get(1));
         let mark: Option<&str> = mark.map_err(failed)?;
         Ok(Self {
@@ -121,12 +111,10 @@ impl<'a> Desk<'a> {
     /// How a thread stands; nobody else changes that while this transaction lasts.
     pub(super) async fn standing(&self, key: &ThreadKey) -> Result<Option<Standing>, Trouble> {
         let find = "SELECT version, epoch, owner, until FROM threads WHERE tenant = $1 AND thread = $2 FOR UPDATE";
-        let find = self.tx.prepare_cached(find).await;
-        let find = find.map_err(|error| self.failed(&error))?;
         let row = self
             .tx
             .query_opt(
-                &find,
+                find,
                 &[&key.tenant.as_bytes(), &key.thread.as_bytes().as_slice()],
             )
             .await
@@ -201,12 +189,11 @@ impl<'a> Desk<'a> {
         };
         let hash = "SELECT hash FROM events WHERE tenant = $1 AND thread = $2 AND seq = $3";
         let found = async {
-            let hash = self.tx.prepare_cached(hash).await?;
             let key = &append.key;
             let found = self
                 .tx
                 .query_opt(
-                    &hash,
+                    hash,
                     &[
                         &key.tenant.as_bytes(),
                         &key.thread.as_bytes().as_slice(),
@@ -244,11 +231,11 @@ impl<'a> Desk<'a> {
             "INSERT INTO threads (tenant, thread, version, epoch, owner, until, codec, key_id, head)
              VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT DO NOTHING"
         };
-        let statement = self.tx.prepare_cached(sql).await?;
+
         let written = self
             .tx
             .execute(
-                &statement,
+                sql,
                 &[
                     &append.key.tenant.as_bytes(),
                     &append.key.thread.as_bytes().as_slice(),
@@ -266,13 +253,9 @@ impl<'a> Desk<'a> {
     }
 
     async fn write_records(&self, append: &Append, version: u64) -> Result<(), Error> {
-        let insert = self
-            .tx
-            .prepare_cached(
-                "INSERT INTO events (tenant, thread, seq, header, salt, codec, key_id, payload, hash)
-                 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
-            )
-            .await?;
+        let insert =
+            "INSERT INTO events (tenant, thread, seq, header, salt, codec, key_id, payload, hash)
+                 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)";
         for (record, seq) in append.records.iter().zip(version + 1..) {
             let Payload {
                 codec,
@@ -281,7 +264,7 @@ impl<'a> Desk<'a> {
             } = &record.payload;
             self.tx
                 .execute(
-                    &insert,
+                    insert,
                     &[
                         &append.key.tenant.as_bytes(),
                         &append.key.thread.as_bytes().as_slice(),
@@ -311,10 +294,10 @@ impl<'a> Desk<'a> {
                     row,
                 ),
             };
-            let statement = self.tx.prepare_cached(sql).await?;
+
             self.tx
                 .execute(
-                    &statement,
+                    sql,
                     &[
                         &append.key.tenant.as_bytes(),
                         &i16::from(row.index.number()),

@@ -1,12 +1,12 @@
 //! Leases: one statement each, and the desk to find out why one was refused.
 
-use deadpool_postgres::Object;
 use holdpoint_core::{OwnerId, Span};
 use tokio_postgres::Error;
 
 use super::{
     clock::Time,
     desk::Desk,
+    line::Line,
     row::int,
     trouble::{Teller, Trouble},
 };
@@ -49,7 +49,7 @@ const RELEASE: &str = statement!(
 
 /// Moves a lease if that is plainly possible. Returns the thread's epoch then.
 pub(super) async fn try_move(
-    connection: &Object,
+    connection: &Line,
     key: &ThreadKey,
     lease: LeaseMove,
     us: OwnerId,
@@ -59,24 +59,21 @@ pub(super) async fn try_move(
     let (now, us) = (time.given(), us.as_bytes().as_slice());
     let row = match lease {
         LeaseMove::Take { lasts } => {
-            let take = connection.prepare_cached(TAKE).await?;
             let lasts = int(lasts.as_micros());
             connection
-                .query_opt(&take, &[&tenant, &thread, &now, &us, &lasts])
+                .query_opt(TAKE, &[&tenant, &thread, &now, &us, &lasts])
                 .await?
         }
         LeaseMove::Renew { epoch, lasts } => {
-            let renew = connection.prepare_cached(RENEW).await?;
             let (lasts, epoch) = (int(lasts.as_micros()), int(epoch));
             connection
-                .query_opt(&renew, &[&tenant, &thread, &now, &us, &lasts, &epoch])
+                .query_opt(RENEW, &[&tenant, &thread, &now, &us, &lasts, &epoch])
                 .await?
         }
         LeaseMove::Release { epoch, version } => {
-            let release = connection.prepare_cached(RELEASE).await?;
             let (epoch, version) = (int(epoch), int(version));
             connection
-                .query_opt(&release, &[&tenant, &thread, &now, &us, &epoch, &version])
+                .query_opt(RELEASE, &[&tenant, &thread, &now, &us, &epoch, &version])
                 .await?
         }
     };
@@ -86,7 +83,7 @@ pub(super) async fn try_move(
 
 /// Moves a lease, or says why not.
 pub(super) async fn move_at_desk(
-    connection: &mut Object,
+    connection: &mut Line,
     teller: &Teller,
     key: &ThreadKey,
     lease: LeaseMove,

@@ -10,6 +10,7 @@ mod cells;
 mod clock;
 mod desk;
 mod leases;
+mod line;
 mod moving;
 mod notice;
 mod pool;

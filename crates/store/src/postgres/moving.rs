@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use deadpool_postgres::{Object, Transaction};
 use holdpoint_core::{Digest, Timestamp};
 use tokio_postgres::{Error, Row};
 
 use super::{
     batch::{Payloads, Records},
+    line::{Deal, Line},
     row::{self, int, limit},
 };
 use crate::{Import, KeptCell, Move, Part, ThreadKey};
@@ -18,7 +18,7 @@ const TABLES: [&str; 5] = ["threads", "events", "entries", "cells", "blobs"];
 const PART: &str =
     "SELECT name, value, note FROM marks WHERE name IN ('leaving', 'left', 'arriving')";
 
-pub(super) async fn part(connection: &Object) -> Result<Option<Row>, Error> {
+pub(super) async fn part(connection: &Line) -> Result<Option<Row>, Error> {
     connection.query_opt(PART, &[]).await
 }
 
@@ -35,7 +35,7 @@ pub(super) fn read_part(row: &Row) -> Result<Option<Part>, row::Unreadable> {
 
 /// Gives the database another part, if it has the one that is expected.
 pub(super) async fn set_part(
-    connection: &mut Object,
+    connection: &mut Line,
     expected: Option<&Part>,
     then: Option<&Part>,
 ) -> Result<bool, Error> {
@@ -82,45 +82,38 @@ pub(super) async fn set_part(
 
 /// Tenant, thread, and the columns of a head.
 pub(super) async fn threads(
-    connection: &Object,
+    connection: &Line,
     after: Option<&ThreadKey>,
     most: usize,
 ) -> Result<Vec<Row>, Error> {
     let (tenant, thread) = after.map_or(([].as_slice(), [].as_slice()), |key| {
         (key.tenant.as_bytes(), key.thread.as_bytes().as_slice())
     });
-    let find = connection
-        .prepare_cached(
-            "SELECT tenant, thread, version, epoch, owner, until, codec, key_id, head FROM threads
-             WHERE (tenant, thread) > ($1, $2) ORDER BY tenant, thread LIMIT $3",
-        )
-        .await?;
+    let find =
+        "SELECT tenant, thread, version, epoch, owner, until, codec, key_id, head FROM threads
+             WHERE (tenant, thread) > ($1, $2) ORDER BY tenant, thread LIMIT $3";
     connection
-        .query(&find, &[&tenant, &thread, &limit(most)])
+        .query(find, &[&tenant, &thread, &limit(most)])
         .await
 }
 
 pub(super) async fn blobs(
-    connection: &Object,
+    connection: &Line,
     after: Option<&(Arc<str>, Digest)>,
     most: usize,
 ) -> Result<Vec<Row>, Error> {
     let (tenant, digest) = after.map_or(([].as_slice(), [].as_slice()), |(tenant, digest)| {
         (tenant.as_bytes(), digest.as_bytes().as_slice())
     });
-    let find = connection
-        .prepare_cached(
-            "SELECT tenant, digest FROM blobs WHERE (tenant, digest) > ($1, $2) ORDER BY tenant, digest LIMIT $3",
-        )
-        .await?;
+    let find = "SELECT tenant, digest FROM blobs WHERE (tenant, digest) > ($1, $2) ORDER BY tenant, digest LIMIT $3";
     connection
-        .query(&find, &[&tenant, &digest, &limit(most)])
+        .query(find, &[&tenant, &digest, &limit(most)])
         .await
 }
 
 /// Cells as they are kept, and the highest version that was swept away.
 pub(super) async fn cells(
-    connection: &Object,
+    connection: &Line,
     after: Option<&KeptCell>,
     most: usize,
 ) -> Result<(Vec<Row>, u64), Error> {
@@ -128,14 +121,10 @@ pub(super) async fn cells(
         let space = i16::from(cell.space.number());
         (cell.tenant.as_bytes(), space, cell.key.as_bytes())
     });
-    let find = connection
-        .prepare_cached(
-            "SELECT tenant, space, key, version, value, until FROM cells
-             WHERE (tenant, space, key) > ($1, $2, $3) ORDER BY tenant, space, key LIMIT $4",
-        )
-        .await?;
+    let find = "SELECT tenant, space, key, version, value, until FROM cells
+             WHERE (tenant, space, key) > ($1, $2, $3) ORDER BY tenant, space, key LIMIT $4";
     let rows = connection
-        .query(&find, &[&tenant, &space, &key, &limit(most)])
+        .query(find, &[&tenant, &space, &key, &limit(most)])
         .await?;
     let swept = "SELECT coalesce(max(value), 0) FROM marks WHERE name = 'swept'";
     let swept: i64 = connection.query_one(swept, &[]).await?.try_get(0)?;
@@ -230,7 +219,7 @@ impl<'a> Columns<'a> {
     }
 
     /// Writes it in one transaction.
-    pub(super) async fn bring(&self, connection: &mut Object) -> Result<(), Error> {
+    pub(super) async fn bring(&self, connection: &mut Line) -> Result<(), Error> {
         let tx = connection.transaction().await?;
         self.threads.bring(&tx).await?;
         self.rows.bring(&tx).await?;
@@ -246,7 +235,7 @@ impl<'a> Columns<'a> {
 }
 
 impl Threads<'_> {
-    async fn bring(&self, tx: &Transaction<'_>) -> Result<(), Error> {
+    async fn bring(&self, tx: &Deal<'_>) -> Result<(), Error> {
         let Self {
             tenants,
             ids,
@@ -255,18 +244,14 @@ impl Threads<'_> {
             heads,
             records,
         } = self;
-        let threads = tx
-            .prepare_cached(
-                "INSERT INTO threads (tenant, thread, version, epoch, codec, key_id, head)
+        let threads = "INSERT INTO threads (tenant, thread, version, epoch, codec, key_id, head)
                  SELECT * FROM unnest($1::bytea[], $2::bytea[], $3::bigint[], $4::bigint[], $5::smallint[], $6::text[],
                                       $7::bytea[])
                  ON CONFLICT (tenant, thread) DO UPDATE
                  SET version = greatest(threads.version, excluded.version), epoch = excluded.epoch,
-                     codec = excluded.codec, key_id = excluded.key_id, head = excluded.head",
-            )
-            .await?;
+                     codec = excluded.codec, key_id = excluded.key_id, head = excluded.head";
         tx.execute(
-            &threads,
+            threads,
             &[
                 tenants,
                 ids,
@@ -278,20 +263,16 @@ impl Threads<'_> {
             ],
         )
         .await?;
-        let events = tx
-            .prepare_cached(
-                "INSERT INTO events (tenant, thread, seq, header, salt, codec, key_id, payload, hash)
+        let events = "INSERT INTO events (tenant, thread, seq, header, salt, codec, key_id, payload, hash)
                  SELECT t.tenant, t.thread, r.seq, r.header, r.salt, r.codec, r.key_id, r.payload, r.hash
                  FROM unnest($1::bytea[], $2::bytea[]) WITH ORDINALITY AS t (tenant, thread, n)
                  JOIN unnest($3::bigint[], $4::bigint[], $5::bytea[], $6::bytea[], $7::smallint[], $8::text[],
                              $9::bytea[], $10::bytea[])
                       AS r (n, seq, header, salt, codec, key_id, payload, hash) USING (n)
-                 ON CONFLICT DO NOTHING",
-            )
-            .await?;
+                 ON CONFLICT DO NOTHING";
         let payloads = &records.payloads;
         tx.execute(
-            &events,
+            events,
             &[
                 tenants,
                 ids,
@@ -311,7 +292,7 @@ impl Threads<'_> {
 }
 
 impl Rows<'_> {
-    async fn bring(&self, tx: &Transaction<'_>) -> Result<(), Error> {
+    async fn bring(&self, tx: &Deal<'_>) -> Result<(), Error> {
         let Self {
             tenants,
             indexes,
@@ -319,21 +300,17 @@ impl Rows<'_> {
             sorts,
             threads,
         } = self;
-        let entries = tx
-            .prepare_cached(
-                "INSERT INTO entries (tenant, idx, key, sort, thread)
+        let entries = "INSERT INTO entries (tenant, idx, key, sort, thread)
                  SELECT * FROM unnest($1::bytea[], $2::smallint[], $3::bytea[], $4::bigint[], $5::bytea[])
-                 ON CONFLICT DO NOTHING",
-            )
-            .await?;
-        tx.execute(&entries, &[tenants, indexes, keys, sorts, threads])
+                 ON CONFLICT DO NOTHING";
+        tx.execute(entries, &[tenants, indexes, keys, sorts, threads])
             .await?;
         Ok(())
     }
 }
 
 impl Cells<'_> {
-    async fn bring(&self, tx: &Transaction<'_>) -> Result<(), Error> {
+    async fn bring(&self, tx: &Deal<'_>) -> Result<(), Error> {
         let Self {
             tenants,
             spaces,
@@ -342,36 +319,28 @@ impl Cells<'_> {
             values,
             untils,
         } = self;
-        let cells = tx
-            .prepare_cached(
-                "INSERT INTO cells (tenant, space, key, version, value, until)
+        let cells = "INSERT INTO cells (tenant, space, key, version, value, until)
                  SELECT * FROM unnest($1::bytea[], $2::smallint[], $3::bytea[], $4::bigint[], $5::bytea[], $6::bigint[])
                  ON CONFLICT (tenant, space, key) DO UPDATE
-                 SET version = excluded.version, value = excluded.value, until = excluded.until",
-            )
-            .await?;
-        tx.execute(&cells, &[tenants, spaces, keys, versions, values, untils])
+                 SET version = excluded.version, value = excluded.value, until = excluded.until";
+        tx.execute(cells, &[tenants, spaces, keys, versions, values, untils])
             .await?;
         Ok(())
     }
 }
 
 impl Blobs<'_> {
-    async fn bring(&self, tx: &Transaction<'_>) -> Result<(), Error> {
+    async fn bring(&self, tx: &Deal<'_>) -> Result<(), Error> {
         let Self {
             tenants,
             digests,
             payloads,
         } = self;
-        let blobs = tx
-            .prepare_cached(
-                "INSERT INTO blobs (tenant, digest, codec, key_id, bytes)
+        let blobs = "INSERT INTO blobs (tenant, digest, codec, key_id, bytes)
                  SELECT * FROM unnest($1::bytea[], $2::bytea[], $3::smallint[], $4::text[], $5::bytea[])
-                 ON CONFLICT DO NOTHING",
-            )
-            .await?;
+                 ON CONFLICT DO NOTHING";
         tx.execute(
-            &blobs,
+            blobs,
             &[
                 tenants,
                 digests,

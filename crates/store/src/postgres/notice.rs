@@ -17,6 +17,7 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 use super::{
     address::Address,
     clock::{Reckoned, middle},
+    line::Manner,
 };
 
 /// What is listened to.
@@ -53,11 +54,21 @@ type Talk = tokio_postgres::Connection<
 >;
 
 impl Ear {
-    /// From now on nothing is missed for as long as the connection lasts.
+    /// From now on nothing is missed for as long as the connection lasts. Behind a pooler nothing is heard, since what is
+    /// listened on there is somebody else's connection the next moment; then others are noticed by looking alone.
     pub(super) async fn open(address: &Address) -> Result<Self, Error> {
-        let Address { config, tls, .. } = address;
+        let Address {
+            config,
+            tls,
+            manner,
+            ..
+        } = address;
         let (client, mut connection) = config.connect(tls.clone()).await?;
-        let listening = client.batch_execute(LISTEN);
+        let first = match manner {
+            Manner::Directly => LISTEN,
+            Manner::Pooled => "",
+        };
+        let listening = client.batch_execute(first);
         let hearing = poll_fn(|cx| connection.poll_message(cx));
         tokio::select! {
             listening = listening => listening?,
@@ -115,8 +126,9 @@ impl Listening {
         loop {
             tokio::select! {
                 () = self.committed.notified() => {
-                    let tell = "SELECT pg_notify($1, $2)";
-                    client.execute(tell, &[&CHANNEL, &self.us.to_string()]).await?;
+                    // Its name is hexadecimal digits.
+                    let tell = format!("NOTIFY {CHANNEL}, '{}'", self.us);
+                    client.batch_execute(&tell).await?;
                     sleep(GATHERING).await;
                 }
                 () = sleep_until(next_clock), if self.clock.is_some() => {
@@ -143,11 +155,8 @@ impl Listening {
 
 /// What the database says the time is.
 pub(super) async fn time(client: &Client) -> Result<Timestamp, Error> {
-    let row = client
-        .query_one(
-            "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint",
-            &[],
-        )
-        .await?;
+    let sql = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint";
+    // With its (absent) types said, it need not be prepared: a pooler may stand between.
+    let row = client.query_typed_one(sql, &[]).await?;
     Ok(Timestamp::from_micros(row.try_get(0)?))
 }

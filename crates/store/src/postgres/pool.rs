@@ -2,11 +2,12 @@
 
 use std::{future::Future, time::Duration};
 
-use deadpool_postgres::{Manager, ManagerConfig, Object, Pool, RecyclingMethod, Runtime, Timeouts};
+use deadpool_postgres::{Manager, ManagerConfig, Pool, RecyclingMethod, Runtime, Timeouts};
 use tokio::time::{Instant, sleep};
 
 use super::{
     address::Address,
+    line::{Line, Manner},
     trouble::{Teller, Trouble},
 };
 use crate::OpenError;
@@ -24,6 +25,7 @@ const BREATH: Duration = Duration::from_millis(50);
 #[derive(Debug, Clone)]
 pub(super) struct Connections {
     pool: Pool,
+    manner: Manner,
     pub(super) teller: Teller,
 }
 
@@ -47,14 +49,16 @@ impl Connections {
             })?;
         Ok(Self {
             pool,
+            manner: address.manner,
             teller: Teller::new(address.shown.clone()),
         })
     }
 
     /// A connection.
-    pub(super) async fn get(&self) -> Result<Object, Trouble> {
+    pub(super) async fn get(&self) -> Result<Line, Trouble> {
         let connection = self.pool.get().await;
-        connection.map_err(|error| self.teller.unreached(&error))
+        let connection = connection.map_err(|error| self.teller.unreached(&error))?;
+        Ok(Line::new(connection, self.manner))
     }
 }
 
@@ -78,7 +82,7 @@ macro_rules! once {
                     ..
                 }) = &done
                 {
-                    drop(::deadpool_postgres::Object::take(lent));
+                    lent.forget();
                 }
                 done
             }

@@ -2,62 +2,52 @@
 
 use std::cmp::Ordering;
 
-use deadpool_postgres::Object;
 use holdpoint_core::{Digest, Index, ThreadId};
-use tokio_postgres::{Error, Row, types::ToSql};
+use tokio_postgres::{Error, Row};
 
-use super::row::{int, limit};
+use super::{
+    line::{Line, Value},
+    row::{int, limit},
+};
 use crate::{Direction, Scan, ThreadKey};
 
 /// The heads of those threads that are there, each after its thread's id.
 pub(super) async fn heads(
-    connection: &Object,
+    connection: &Line,
     tenant: &str,
     threads: &[ThreadId],
 ) -> Result<Vec<Row>, Error> {
-    let find = connection
-        .prepare_cached(
-            "SELECT thread, version, epoch, owner, until, codec, key_id, head FROM threads
-             WHERE tenant = $1 AND thread = ANY ($2)",
-        )
-        .await?;
+    let find = "SELECT thread, version, epoch, owner, until, codec, key_id, head FROM threads
+             WHERE tenant = $1 AND thread = ANY ($2)";
     let threads: Vec<&[u8]> = threads.iter().map(|it| it.as_bytes().as_slice()).collect();
     connection
-        .query(&find, &[&tenant.as_bytes(), &threads])
+        .query(find, &[&tenant.as_bytes(), &threads])
         .await
 }
 
 /// The place of each thread that is there, counted from 1, and its version.
-pub(super) async fn versions(connection: &Object, keys: &[ThreadKey]) -> Result<Vec<Row>, Error> {
-    let find = connection
-        .prepare_cached(
-            "SELECT n, version FROM unnest($1::bytea[], $2::bytea[]) WITH ORDINALITY AS k (tenant, thread, n)
-             JOIN threads USING (tenant, thread)",
-        )
-        .await?;
+pub(super) async fn versions(connection: &Line, keys: &[ThreadKey]) -> Result<Vec<Row>, Error> {
+    let find = "SELECT n, version FROM unnest($1::bytea[], $2::bytea[]) WITH ORDINALITY AS k (tenant, thread, n)
+             JOIN threads USING (tenant, thread)";
     let tenants: Vec<&[u8]> = keys.iter().map(|it| it.tenant.as_bytes()).collect();
     let threads: Vec<&[u8]> = keys
         .iter()
         .map(|it| it.thread.as_bytes().as_slice())
         .collect();
-    connection.query(&find, &[&tenants, &threads]).await
+    connection.query(find, &[&tenants, &threads]).await
 }
 
 pub(super) async fn records(
-    connection: &Object,
+    connection: &Line,
     key: &ThreadKey,
     after: u64,
     most: usize,
 ) -> Result<Vec<Row>, Error> {
-    let find = connection
-        .prepare_cached(
-            "SELECT seq, header, salt, codec, key_id, payload, hash FROM events
-             WHERE tenant = $1 AND thread = $2 AND seq > $3 ORDER BY seq LIMIT $4",
-        )
-        .await?;
+    let find = "SELECT seq, header, salt, codec, key_id, payload, hash FROM events
+             WHERE tenant = $1 AND thread = $2 AND seq > $3 ORDER BY seq LIMIT $4";
     connection
         .query(
-            &find,
+            find,
             &[
                 &key.tenant.as_bytes(),
                 &key.thread.as_bytes().as_slice(),
@@ -69,41 +59,31 @@ pub(super) async fn records(
 }
 
 pub(super) async fn blob(
-    connection: &Object,
+    connection: &Line,
     tenant: &str,
     digest: Digest,
 ) -> Result<Option<Row>, Error> {
-    let find = connection
-        .prepare_cached("SELECT codec, key_id, bytes FROM blobs WHERE tenant = $1 AND digest = $2")
-        .await?;
+    let find = "SELECT codec, key_id, bytes FROM blobs WHERE tenant = $1 AND digest = $2";
     connection
-        .query_opt(&find, &[&tenant.as_bytes(), &digest.as_bytes().as_slice()])
+        .query_opt(find, &[&tenant.as_bytes(), &digest.as_bytes().as_slice()])
         .await
 }
 
 /// Jumps from tenant to tenant instead of walking every row: a tenant is one step, however many rows it has.
-pub(super) async fn tenants(connection: &Object, index: Index) -> Result<Vec<Row>, Error> {
-    let find = connection
-        .prepare_cached(
-            "WITH RECURSIVE found (tenant) AS (
+pub(super) async fn tenants(connection: &Line, index: Index) -> Result<Vec<Row>, Error> {
+    let find = "WITH RECURSIVE found (tenant) AS (
                  (SELECT tenant FROM entries ORDER BY tenant LIMIT 1)
                  UNION ALL
                  SELECT (SELECT e.tenant FROM entries e WHERE e.tenant > found.tenant ORDER BY e.tenant LIMIT 1)
                  FROM found WHERE found.tenant IS NOT NULL
              )
              SELECT tenant FROM found
-             WHERE EXISTS (SELECT FROM entries e WHERE e.tenant = found.tenant AND e.idx = $1)",
-        )
-        .await?;
-    connection.query(&find, &[&i16::from(index.number())]).await
+             WHERE EXISTS (SELECT FROM entries e WHERE e.tenant = found.tenant AND e.idx = $1)";
+    connection.query(find, &[&i16::from(index.number())]).await
 }
 
 /// The rows that a scan asks for: key, sort, thread.
-pub(super) async fn scan(
-    connection: &Object,
-    tenant: &str,
-    scan: &Scan,
-) -> Result<Vec<Row>, Error> {
+pub(super) async fn scan(connection: &Line, tenant: &str, scan: &Scan) -> Result<Vec<Row>, Error> {
     let (tenant, index) = (tenant.as_bytes(), i16::from(scan.index.number()));
     let (beyond, order) = match scan.direction {
         Direction::Forward => (">", "ASC"),
@@ -131,7 +111,7 @@ pub(super) async fn scan(
     let after_thread = after.map(|row| row.thread.as_bytes().as_slice());
     let after_sort = after.map(|row| row.sort);
     let mut sql = "SELECT key, sort, thread FROM entries WHERE tenant = $1 AND idx = $2".to_owned();
-    let mut values: Vec<&(dyn ToSql + Sync)> = vec![&tenant, &index];
+    let mut values: Vec<&dyn Value> = vec![&tenant, &index];
     let mut add = |sql: &mut String, text: &str, value| {
         values.push(value);
         sql.push_str(&text.replace('?', &format!("${}", values.len())));
@@ -155,6 +135,6 @@ pub(super) async fn scan(
         " ORDER BY key {order}, sort {order}, thread {order}"
     ));
     add(&mut sql, " LIMIT ?", &most);
-    let find = connection.prepare_cached(&sql).await?;
-    connection.query(&find, &values).await
+    let find = &sql;
+    connection.query(find, &values).await
 }

@@ -3,9 +3,10 @@
 //! A layout is never edited once it was released: what changes is another migration at the end of the list. Several
 //! servers may start at once; a lock lets one of them do it, and the others find it done.
 
-use deadpool_postgres::{Object, Transaction};
 use holdpoint_core::Digest;
 use tokio_postgres::Error;
+
+use super::line::{Deal, Line};
 
 /// The layouts there ever were; each is reached from the one before.
 const ALL: [&str; 2] = [
@@ -46,7 +47,7 @@ pub(super) enum Found {
 }
 
 /// Brings a database up to today's layout, if it is one of ours or empty. Returns what was found.
-pub(super) async fn migrate(connection: &mut Object) -> Result<Found, Error> {
+pub(super) async fn migrate(connection: &mut Line) -> Result<Found, Error> {
     let tx = connection.transaction().await?;
     tx.execute("SELECT pg_advisory_xact_lock($1)", &[&LOCK])
         .await?;
@@ -76,7 +77,7 @@ pub(super) async fn migrate(connection: &mut Object) -> Result<Found, Error> {
     Ok(found)
 }
 
-async fn inspect(tx: &Transaction<'_>) -> Result<Found, Error> {
+async fn inspect(tx: &Deal<'_>) -> Result<Found, Error> {
     let there = tx
         .query_one(
             "SELECT to_regclass('holdpoint_migrations') IS NOT NULL,

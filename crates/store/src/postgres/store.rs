@@ -78,7 +78,7 @@ impl PostgresStore {
         let teller = &connections.teller;
         let prepared = once!(connections, |connection| async {
             let sent = Instant::now();
-            let now = notice::time(connection).await;
+            let now = notice::time(connection.client()).await;
             let now = now.map_err(|error| teller.failed(&error))?;
             let clock = Reckoned::new(now, middle(sent));
             let found = schema::migrate(connection).await;
@@ -304,12 +304,14 @@ impl Store for PostgresStore {
         let put = "INSERT INTO blobs (tenant, digest, codec, key_id, bytes) VALUES ($1, $2, $3, $4, $5) ON CONFLICT DO NOTHING";
         // Putting it twice is putting it once.
         again!(self.scribe.connections, |connection| async {
-            let put = connection.prepare_cached(put).await?;
             let codec = i16::from(payload.codec.number());
             let (tenant, digest) = (tenant.as_bytes(), digest.as_bytes().as_slice());
-            let values: [&(dyn tokio_postgres::types::ToSql + Sync); 5] =
-                [&tenant, &digest, &codec, &payload.key_id, &payload.bytes];
-            connection.execute(&put, &values).await
+            connection
+                .execute(
+                    put,
+                    &[&tenant, &digest, &codec, &payload.key_id, &payload.bytes],
+                )
+                .await
         })?;
         Ok(())
     }

@@ -5,7 +5,6 @@
 
 use std::{collections::VecDeque, sync::Arc};
 
-use deadpool_postgres::Object;
 use holdpoint_core::OwnerId;
 use tokio::sync::{Notify, mpsc, oneshot};
 
@@ -13,6 +12,7 @@ use super::{
     batch::{Batch, is_plain},
     clock::Time,
     desk::{Before, Desk},
+    line::Line,
     pool::{Connections, Tries, once},
     trouble::{Fate, Trouble},
 };
@@ -181,7 +181,7 @@ impl Scribe {
 
     async fn decide_once(
         &self,
-        connection: &mut Object,
+        connection: &mut Line,
         append: &Append,
         before: Before,
     ) -> Result<Verdict, Trouble> {

@@ -15,6 +15,8 @@ mod golden;
 mod lost_replies;
 mod memory;
 #[cfg(feature = "postgres")]
+mod pooled;
+#[cfg(feature = "postgres")]
 mod postgres;
 mod process;
 mod sqlite;
