@@ -29,6 +29,9 @@ const AGENT: &str = "clerk";
 /// How long a client waits before it looks, or tries, again.
 const PAUSE: Duration = Duration::from_millis(12);
 
+/// Runs end all the time; where none does for this long, something is stuck.
+const STANDSTILL: Duration = Duration::from_secs(60);
+
 /// How a client sees to its run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Manner {
@@ -58,8 +61,8 @@ pub(crate) struct Run {
     pub(crate) session: String,
     /// Its id, once it was acknowledged.
     pub(crate) id: String,
-    /// The question whether it may be done, and the decision that was acknowledged.
-    pub(crate) answer: Option<(String, &'static str)>,
+    /// The questions whether something may be done, each with the decision that was acknowledged.
+    pub(crate) answers: Vec<(String, &'static str)>,
     /// How often a person was asked because somebody had died.
     pub(crate) asked: usize,
     /// Whether it ended before the last death.
@@ -82,9 +85,13 @@ pub(crate) struct Load<'a> {
     /// Any of them answers anything, so requests go round.
     addresses: Vec<SocketAddr>,
     keys: Keys,
+    /// How often each run asks whether something may be done.
+    questions: usize,
     /// Since when nobody dies any more.
     calm: OnceLock<Watch>,
     sent: AtomicUsize,
+    begun: AtomicUsize,
+    ended: AtomicUsize,
     /// What was asked for, however often.
     pub(crate) requests: AtomicUsize,
     /// What had to be sent again.
@@ -99,15 +106,50 @@ impl<'a> Load<'a> {
             world,
             addresses,
             keys,
+            questions: 1,
             calm: OnceLock::new(),
             sent: AtomicUsize::new(0),
+            begun: AtomicUsize::new(0),
+            ended: AtomicUsize::new(0),
             requests: AtomicUsize::new(0),
             repeated: AtomicUsize::new(0),
             replayed: AtomicUsize::new(0),
         }
     }
 
-    fn any_address(&self) -> SocketAddr {
+    /// Of runs that ask so often.
+    pub(crate) fn asking(mut self, questions: usize) -> Self {
+        self.questions = questions;
+        self
+    }
+
+    /// How many runs have ended, well or not.
+    pub(crate) fn ended(&self) -> usize {
+        self.ended.load(Ordering::Relaxed)
+    }
+
+    /// How many runs have begun and not ended.
+    pub(crate) fn under_way(&self) -> usize {
+        let ended = self.ended();
+        self.begun.load(Ordering::Relaxed) - ended
+    }
+
+    /// Waits until so many runs have ended.
+    pub(crate) fn await_ended(&self, wanted: usize) -> Result<(), String> {
+        let (mut watch, mut before) = (Watch::start(), self.ended());
+        while before < wanted {
+            thread::sleep(PAUSE);
+            let ended = self.ended();
+            if ended > before {
+                (watch, before) = (Watch::start(), ended);
+            } else if watch.elapsed() > STANDSTILL {
+                return Err(format!("after {ended} runs, none ended for {STANDSTILL:?}"));
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) fn any_address(&self) -> SocketAddr {
         let nth = self.sent.fetch_add(1, Ordering::Relaxed);
         self.addresses[nth % self.addresses.len()]
     }
@@ -131,14 +173,16 @@ impl<'a> Load<'a> {
         let mut run = Run {
             session,
             id: String::new(),
-            answer: None,
+            answers: Vec::new(),
             asked: 0,
             under_fire: false,
             problems: Vec::new(),
         };
+        self.begun.fetch_add(1, Ordering::Relaxed);
         if let Err(problem) = self.bring_to_its_end(&mut run, manner) {
             run.problems.push(problem);
         }
+        self.ended.fetch_add(1, Ordering::Relaxed);
         run.under_fire = !self.is_calm();
         run
     }
@@ -154,7 +198,7 @@ impl<'a> Load<'a> {
             let seen = told(&seen, 200)?;
             let question = &seen["interrupts"][0];
             match seen["status"].as_str() {
-                Some("finished") => return Ok(()),
+                Some("finished") if run.answers.len() == self.questions => return Ok(()),
                 Some("waiting") if question["kind"] == "approval" => {
                     self.decide(run, question, manner)?;
                 }
@@ -175,17 +219,26 @@ impl<'a> Load<'a> {
     /// Answers the question whether it may be done.
     fn decide(&self, run: &mut Run, question: &Value, manner: Manner) -> Result<(), String> {
         let id = question["id"].as_str().unwrap_or_default().to_owned();
-        if let Some((before, _)) = &run.answer {
-            return Err(format!("{id} was asked although {before} was answered"));
+        let is_known = run.answers.iter().any(|(before, _)| *before == id);
+        if is_known || run.answers.len() == self.questions {
+            let before = &run.answers;
+            return Err(format!("{id} was asked although {before:?} were answered"));
         }
-        let yes = json!({"decisions": [{"type": "approve"}]});
-        let no = json!({"decisions": [{"type": "reject"}]});
+        // Within a second after an answer, one that does not say what it is meant for is refused.
+        let is_named = run.asked > 0 || !run.answers.is_empty();
+        let by_api = |kind: &str| match is_named {
+            true => resume(run, &id, &json!({ &id: {"type": kind} })),
+            false => resume(run, &id, &json!({"decisions": [{"type": kind}]})),
+        };
         let (kind, answer) = match manner {
-            Manner::Approve | Manner::Twins => ("approve", Some(resume(run, &id, &yes))),
-            Manner::Reject => ("reject", Some(resume(run, &id, &no))),
+            Manner::Approve | Manner::Twins => ("approve", Some(by_api("approve"))),
+            Manner::Reject => ("reject", Some(by_api("reject"))),
             Manner::Duel => (self.fight(run, &id)?, None),
             Manner::Chat => {
-                let body = json!({"agent_id": AGENT, "session_id": run.session, "input": {"confirm": true}});
+                let mut body = json!({"agent_id": AGENT, "session_id": run.session, "input": {"confirm": true}});
+                if is_named {
+                    body["interrupt_id"] = json!(id);
+                }
                 let key = format!("{}-{id}", run.session);
                 let answer = Request::post("/api/v1/chat/resume", key, body);
                 ("approve", Some(answer))
@@ -194,14 +247,18 @@ impl<'a> Load<'a> {
         if let Some(answer) = answer {
             told(&self.send(&answer, manner)?, 200)?;
         }
-        run.answer = Some((id, kind));
+        run.answers.push((id, kind));
         Ok(())
     }
 
     /// Two answers at once. Returns the one that won.
     fn fight(&self, run: &Run, id: &str) -> Result<&'static str, String> {
         let kinds = ["approve", "reject"];
-        let [yes, no] = kinds.map(|kind| resume(run, kind, &json!({id: {"type": kind}})));
+        let answer = |kind| {
+            let key = format!("{kind}-{id}");
+            resume(run, &key, &json!({id: {"type": kind}}))
+        };
+        let [yes, no] = kinds.map(answer);
         let (yes, no) = self.at_once(&yes, &no)?;
         let (winner, loser) = match (yes.status, no.status) {
             (200, 409) => ("approve", no),

@@ -32,6 +32,7 @@ mod process;
 mod programs;
 mod rehearsal;
 mod report;
+mod restarts;
 mod revival;
 mod scenario;
 mod server_kills;

@@ -7,6 +7,8 @@ use std::path::PathBuf;
 pub(crate) enum Build {
     /// As it is shipped, with points at which it can be killed.
     Sound,
+    /// As it is shipped.
+    Shipped,
     /// Wrong on purpose: an append need not name the version it was decided at.
     WeakVersionCheck,
     /// Wrong on purpose: a call that is found as started is repeated.
@@ -17,6 +19,7 @@ impl Build {
     pub(crate) fn path(self) -> PathBuf {
         announced(match self {
             Self::Sound => "HOLDPOINT_BIN_FAILPOINTS",
+            Self::Shipped => "HOLDPOINT_BIN",
             Self::WeakVersionCheck => "HOLDPOINT_BIN_WEAK_VERSION_CHECK",
             Self::WeakNoStarted => "HOLDPOINT_BIN_WEAK_NO_STARTED",
         })
@@ -26,7 +29,7 @@ impl Build {
 /// The program that answers beside others.
 pub(crate) fn rivals(build: Build) -> PathBuf {
     match build {
-        Build::Sound | Build::WeakNoStarted => {
+        Build::Sound | Build::Shipped | Build::WeakNoStarted => {
             env!("CARGO_BIN_EXE_holdpoint-torture-rivals").into()
         }
         Build::WeakVersionCheck => announced("HOLDPOINT_RIVALS_WEAK_VERSION_CHECK"),

@@ -1,114 +1,69 @@
-//! A server under load that is killed again and again, and what came of it.
+//! Servers under load while something is done to them or to their store, and what came of it.
 
-use std::{collections::BTreeSet, sync::atomic::Ordering, thread, time::Duration};
+use std::{
+    collections::BTreeSet,
+    net::SocketAddr,
+    sync::atomic::{AtomicUsize, Ordering},
+    thread,
+    time::Duration,
+};
 
 use serde_json::Value;
 
 use crate::{
-    client::{Keys, Load, Manner, Run},
+    client::{LIMIT, Load, Manner, Run},
     http::Request,
     ledger::Ledger,
-    point::Dice,
     pool,
-    programs::Build,
-    scenario::Scenario,
-    service::Service,
+    report::{Tally, tenths},
     trace::Trace,
-    world::{Timing, World},
+    world::World,
 };
 
 pub(crate) const CLIENTS: usize = 8;
 
-/// How long a server lives after it got ready, in milliseconds.
-const LIFE: std::ops::Range<usize> = 50..400;
-
-/// How long one lives at most that does not get ready.
-const STILLBORN: usize = 80;
-
 /// What was seen of it.
 #[derive(Debug)]
 pub(crate) struct Storm {
-    pub(crate) kills: usize,
     pub(crate) runs: Vec<Run>,
     /// What is wrong with the whole, and not with a single run.
-    pub(crate) problems: Vec<String>,
-    /// How long after the last kill the last run was over.
-    pub(crate) calm_after: Duration,
-    pub(crate) requests: usize,
-    pub(crate) repeated: usize,
-    pub(crate) replayed: usize,
-    pub(crate) effects: usize,
+    problems: Vec<String>,
+    /// How long after the last blow the last run was over.
+    calm_after: Duration,
+    requests: usize,
+    repeated: usize,
+    replayed: usize,
+    effects: usize,
 }
 
-/// Kills a server so often, while clients begin runs, answer what they ask, and see them end; then looks at what is left.
-pub(crate) fn storm(build: Build, keys: Keys, kills: usize) -> Storm {
-    let world = World::new(build, &Scenario::served());
-    let mut service = Service::new(&world);
-    let load = Load::new(&world, vec![service.address], keys);
-    let (killed, runs) = thread::scope(|scope| {
-        let load = &load;
+/// Has clients begin runs, answer what they ask and see them end until the rage is over, and the servers say what they know
+/// of it.
+pub(crate) fn storm(load: &Load<'_>, rage: impl FnOnce() -> Result<(), String>) -> Storm {
+    let (raged, runs) = thread::scope(|scope| {
         let clients: Vec<_> = (0..CLIENTS)
             .map(|client| scope.spawn(move || visit(load, client)))
             .collect();
-        let killed = rage(&mut service, kills);
+        let raged = rage();
         load.calm_down();
-        service.start(Timing::Prompt);
-        let killed = killed.and_then(|()| service.await_ready());
         let runs = clients.into_iter().flat_map(|it| it.join().unwrap());
-        (killed, runs.collect::<Vec<Run>>())
+        (raged, runs.collect::<Vec<Run>>())
     });
     let calm_after = load.calm_for();
-    let problems = killed.and_then(|()| as_acknowledged(&service, &runs));
-    drop(service);
-    let count = |counter: &std::sync::atomic::AtomicUsize| counter.load(Ordering::Relaxed);
-    let mut storm = Storm {
-        kills,
+    let problems = raged.and_then(|()| as_acknowledged(load.any_address(), &runs));
+    let count = |counter: &AtomicUsize| counter.load(Ordering::Relaxed);
+    Storm {
         problems: problems.err().into_iter().collect(),
         calm_after,
         requests: count(&load.requests),
         repeated: count(&load.repeated),
         replayed: count(&load.replayed),
-        effects: world.ledger().effect_count(),
+        effects: 0,
         runs,
-    };
-    storm.judge(&world);
-    // What was meant to go wrong needs nobody to look at it.
-    if keys == Keys::Sent
-        && !storm.is_sound()
-        && let Some(folder) = world.keep()
-    {
-        println!("{} shows what happened", folder.display());
     }
-    storm
-}
-
-/// Kills the server at moments that nobody foresees.
-fn rage(service: &mut Service<'_>, kills: usize) -> Result<(), String> {
-    let mut dice = Dice::new("server kills");
-    for _ in 0..kills {
-        let millis = u32::try_from(20 + dice.below(100)).unwrap();
-        // Where a tool takes its time, a death is likely to find it: before its effect, or after.
-        let timing = match dice.below(4) {
-            0 => Timing::Prompt,
-            1 => Timing::ActsLate(millis),
-            _ => Timing::EndsLate(millis),
-        };
-        service.start(timing);
-        // Some do not even get ready.
-        let life = if dice.below(8) == 0 {
-            dice.below(STILLBORN)
-        } else {
-            service.await_ready()?;
-            LIFE.start + dice.below(LIFE.len())
-        };
-        thread::sleep(Duration::from_millis(life.try_into().unwrap()));
-        service.kill()?;
-    }
-    Ok(())
 }
 
 /// Begins one run after another, until nobody dies any more.
-pub(crate) fn visit(load: &Load<'_>, client: usize) -> Vec<Run> {
+fn visit(load: &Load<'_>, client: usize) -> Vec<Run> {
     let manners = Manner::ALL.into_iter().cycle().skip(client);
     let mut runs = Vec::new();
     for (number, manner) in manners.enumerate() {
@@ -121,11 +76,11 @@ pub(crate) fn visit(load: &Load<'_>, client: usize) -> Vec<Run> {
 }
 
 /// The server must know every run that it acknowledged, as finished, and no other one.
-pub(crate) fn as_acknowledged(service: &Service<'_>, runs: &[Run]) -> Result<(), String> {
+fn as_acknowledged(address: SocketAddr, runs: &[Run]) -> Result<(), String> {
     let mut listed = Vec::new();
     let mut path = "/api/v1/runs?limit=200".to_owned();
     loop {
-        let page = Request::get(&path).send(service.address);
+        let page = Request::get(&path).send(address);
         let page = page
             .map_err(|error| format!("the runs cannot be listed: {error}"))?
             .body;
@@ -163,8 +118,9 @@ impl Storm {
     }
 
     /// Adds to the problems whatever the journals and the ledger do not agree on with what was acknowledged.
-    pub(crate) fn judge(&mut self, world: &World) {
+    pub(crate) fn judged(mut self, world: &World) -> Self {
         let ledger = world.ledger();
+        self.effects = ledger.effect_count();
         let judged = pool::each(&self.runs, |run| judge(world, &ledger, run));
         let mut claimed = 0;
         for (run, (effects, problems)) in self.runs.iter_mut().zip(judged) {
@@ -175,6 +131,48 @@ impl Storm {
             let text = format!("of {} effects, {claimed} belong to runs", self.effects);
             self.problems.push(text);
         }
+        self
+    }
+
+    /// Counts every run as an operation: from its beginning to its end.
+    pub(crate) fn count(&self, tally: &mut Tally) {
+        for run in &self.runs {
+            tally.points += 1;
+            if !run.problems.is_empty() {
+                let problems = run.problems.join("\n  ");
+                tally
+                    .violations
+                    .push(format!("{}:\n  {problems}", run.session));
+            } else if run.asked > 0 {
+                tally.waited += 1;
+            } else {
+                tally.passed += 1;
+            }
+        }
+        tally.violations.extend(self.problems.iter().cloned());
+        tally.effects += self.effects;
+    }
+
+    /// Says what came of it, and fails if anything did not hold.
+    #[track_caller]
+    pub(crate) fn conclude(&self, mut tally: Tally) {
+        let Self {
+            requests, repeated, ..
+        } = *self;
+        self.count(&mut tally);
+        let under_fire = self.runs.iter().filter(|run| run.under_fire).count();
+        tally.also("ended_under_fire", under_fire);
+        tally.also("requests", requests);
+        tally.also("repeated", repeated);
+        tally.also("replayed", self.replayed);
+        tally.also("over_after_s", tenths(self.calm_after));
+        tally.conclude();
+        assert!(self.calm_after < LIMIT, "{:?}", self.calm_after);
+        // A server that hardly ever answers proves nothing.
+        assert!(
+            repeated * 2 <= requests,
+            "{repeated} of {requests} requests were sent again"
+        );
     }
 }
 
@@ -193,21 +191,19 @@ fn judge(world: &World, ledger: &Ledger, run: &Run) -> (usize, Vec<String>) {
             problems.push(format!("{interrupt} was answered {times} times"));
         }
     }
-    let wanted = match &run.answer {
-        None => 0,
-        Some((interrupt, kind)) => {
-            let journal = trace.decisions_on(interrupt);
-            if journal != [*kind] {
-                problems.push(format!("{kind} was acknowledged, and {journal:?} recorded"));
-            }
-            usize::from(*kind == "approve")
+    for (interrupt, kind) in &run.answers {
+        let journal = trace.decisions_on(interrupt);
+        if journal != [*kind] {
+            problems.push(format!("{kind} was acknowledged, and {journal:?} recorded"));
         }
-    };
+    }
+    let approved = run.answers.iter().filter(|(_, kind)| *kind == "approve");
+    let wanted = approved.count();
     let done = trace.keys().into_iter().map(|key| ledger.done(key)).sum();
     if done > wanted {
         problems.push(format!("doubled: done {done} times instead of {wanted}"));
     } else if done < wanted {
-        problems.push("missing: it was approved and not done".to_owned());
+        problems.push(format!("missing: done {done} times instead of {wanted}"));
     }
     (done, problems)
 }

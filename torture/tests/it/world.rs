@@ -78,12 +78,21 @@ pub(crate) struct World {
 
 impl World {
     pub(crate) fn new(build: Build, scenario: &Scenario) -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        agent::write(folder.path(), scenario);
         let database = match scenario.shelf {
             Shelf::Sqlite => None,
             Shelf::Postgres => Some(Database::create().unwrap()),
         };
+        Self::with(build, scenario, database)
+    }
+
+    /// With its store in this database.
+    pub(crate) fn on(build: Build, scenario: &Scenario, database: Database) -> Self {
+        Self::with(build, scenario, Some(database))
+    }
+
+    fn with(build: Build, scenario: &Scenario, database: Option<Database>) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        agent::write(folder.path(), scenario);
         Self {
             folder,
             database,
@@ -103,7 +112,14 @@ impl World {
 
     /// Keeps the folder for a person to look at, unless what went wrong there was meant to.
     pub(crate) fn keep(self) -> Option<PathBuf> {
-        (self.build == Build::Sound).then(|| self.folder.keep())
+        matches!(self.build, Build::Sound | Build::Shipped).then(|| self.folder.keep())
+    }
+
+    /// Keeps the folder and says where it is.
+    pub(crate) fn keep_and_say(self) {
+        if let Some(folder) = self.keep() {
+            println!("{} shows what happened", folder.display());
+        }
     }
 
     fn store(&self) -> String {

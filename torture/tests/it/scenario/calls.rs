@@ -14,6 +14,15 @@ impl Scenario {
             .with_timeout("1s")
     }
 
+    /// A server's agent asks for leave twice, one question after the other. Its calls have more time than a database is away:
+    /// one whose time is over when its record is committed is not made, and its model is told so.
+    pub(crate) fn served_twice() -> Self {
+        let turns = vec![vec![order(GRANT, "G")], vec![order(GRANT, "H")]];
+        Self::of("served, asking twice", turns)
+            .gated()
+            .with_timeout("30s")
+    }
+
     pub(crate) fn approve() -> Self {
         Self::at_once("approve", &[(REFUND, "A")])
             .gated()
