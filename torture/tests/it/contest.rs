@@ -3,6 +3,7 @@
 use crate::{
     process::Ended,
     programs::Build,
+    report::Tally,
     scenario::Scenario,
     trace::Trace,
     world::{Setting, World},
@@ -21,6 +22,12 @@ pub(crate) struct Contest {
 }
 
 impl Contest {
+    /// Adds it to what came of others.
+    pub(crate) fn count(&self, label: &str, tally: &mut Tally) {
+        tally.effects += self.effects;
+        tally.judge(label, usize::from(self.waited), &self.problems);
+    }
+
     /// Whether one answer counted twice.
     pub(crate) fn is_doubled(&self) -> bool {
         self.winners > 1 || self.effects > 1

@@ -91,14 +91,8 @@ fn without_the_version_check_the_oracle_reports_several_winners() {
     let mut sound = Tally::new("negative controls", "version check on, 8 processes");
     let arena = Arena::new(Build::Sound);
     for round in 0..weak.points.max(4) {
-        let contest = arena.fight(&format!("q{round}"));
-        sound.points += 1;
-        sound.effects += contest.effects;
-        if contest.problems.is_empty() {
-            sound.passed += 1;
-        } else {
-            sound.violations.push(contest.problems.join("\n  "));
-        }
+        let session = format!("q{round}");
+        arena.fight(&session).count(&session, &mut sound);
     }
     sound.conclude();
 }

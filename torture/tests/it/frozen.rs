@@ -93,14 +93,8 @@ fn count(tally: &mut Tally, build: Build, times: usize) {
         .into_iter()
         .enumerate()
     {
-        tally.points += 1;
         tally.effects += frozen.effects;
-        if frozen.problems.is_empty() {
-            tally.passed += 1;
-        } else {
-            let problems = frozen.problems.join("\n  ");
-            tally.violations.push(format!("{nth}:\n  {problems}"));
-        }
+        tally.judge(&nth.to_string(), 0, &frozen.problems);
     }
 }
 

@@ -17,6 +17,8 @@ pub(crate) struct Request {
     method: &'static str,
     pub(crate) path: String,
     key: Option<String>,
+    /// What shows who asks, where that matters.
+    bearer: Option<String>,
     body: Option<Value>,
 }
 
@@ -26,6 +28,7 @@ impl Request {
             method: "GET",
             path: path.into(),
             key: None,
+            bearer: None,
             body: None,
         }
     }
@@ -36,8 +39,15 @@ impl Request {
             method: "POST",
             path: path.into(),
             key: Some(key),
+            bearer: None,
             body: Some(body),
         }
+    }
+
+    /// By whoever this API key stands for.
+    pub(crate) fn by(mut self, bearer: &str) -> Self {
+        self.bearer = Some(bearer.to_owned());
+        self
     }
 
     pub(crate) fn without_key(mut self) -> Self {
@@ -59,18 +69,19 @@ impl Request {
     }
 
     fn text(&self, address: SocketAddr) -> String {
-        let Self {
-            method, path, key, ..
-        } = self;
-        let key = key
-            .as_ref()
-            .map(|key| format!("Idempotency-Key: {key}\r\n"));
-        let key = key.unwrap_or_default();
+        let Self { method, path, .. } = self;
+        let headers: String = [
+            ("Idempotency-Key: ", &self.key),
+            ("Authorization: Bearer ", &self.bearer),
+        ]
+        .into_iter()
+        .filter_map(|(name, value)| Some(format!("{name}{}\r\n", value.as_ref()?)))
+        .collect();
         let body = self.body.as_ref().map(Value::to_string).unwrap_or_default();
         let length = body.len();
         format!(
             "{method} {path} HTTP/1.0\r\nHost: {address}\r\nContent-Type: application/json\r\n\
-             Content-Length: {length}\r\n{key}\r\n{body}"
+             Content-Length: {length}\r\n{headers}\r\n{body}"
         )
     }
 }

@@ -36,6 +36,13 @@ impl Ledger {
         self.count("key", key)
     }
 
+    /// The amount of everything that was done under a key.
+    pub(crate) fn amounts(&self, key: &str) -> Vec<&str> {
+        let done = self.0.iter().filter(|line| line["key"] == *key);
+        done.filter_map(|line| line["args"]["amount"].as_str())
+            .collect()
+    }
+
     /// How often something was undone under a key.
     pub(crate) fn undone(&self, key: &str) -> usize {
         self.count("reverses", key)

@@ -15,6 +15,7 @@ mod any_moment;
 mod client;
 mod contest;
 mod controls;
+mod crowd;
 mod double_kills;
 mod duel;
 mod frozen;

@@ -62,16 +62,7 @@ fn of_many_processes_that_answer_at_once_on_postgres_exactly_one_wins() {
     );
     for round in 0..rounds {
         let session = format!("q{round}");
-        let contest = arena.fight(&session);
-        tally.points += 1;
-        tally.effects += contest.effects;
-        if contest.problems.is_empty() {
-            tally.passed += usize::from(!contest.waited);
-            tally.waited += usize::from(contest.waited);
-        } else {
-            let problems = contest.problems.join("\n  ");
-            tally.violations.push(format!("{session}:\n  {problems}"));
-        }
+        arena.fight(&session).count(&session, &mut tally);
     }
     tally.conclude();
 }

@@ -18,16 +18,7 @@ fn of_many_processes_that_answer_at_once_exactly_one_wins() {
     let arena = Arena::new(Build::Sound);
     for round in 0..rounds {
         let session = format!("q{round}");
-        let contest = arena.fight(&session);
-        tally.points += 1;
-        tally.effects += contest.effects;
-        if contest.problems.is_empty() {
-            tally.passed += usize::from(!contest.waited);
-            tally.waited += usize::from(contest.waited);
-        } else {
-            let problems = contest.problems.join("\n  ");
-            tally.violations.push(format!("{session}:\n  {problems}"));
-        }
+        arena.fight(&session).count(&session, &mut tally);
     }
     tally.conclude();
 }
@@ -57,16 +48,10 @@ fn of_a_hundred_different_answers_from_two_processes_exactly_one_wins() {
     let (mut winners, mut counted) = (Vec::new(), 0);
     for (number, parked) in parked.iter().enumerate() {
         let fought = duel.fight(parked);
-        tally.points += 1;
         tally.effects += fought.effects;
         counted += usize::from(fought.commits.is_some());
         winners.extend(fought.winners);
-        if fought.problems.is_empty() {
-            tally.passed += 1;
-        } else {
-            let problems = fought.problems.join("\n  ");
-            tally.violations.push(format!("q{number}:\n  {problems}"));
-        }
+        tally.judge(&format!("q{number}"), 0, &fought.problems);
     }
     let effects = duel.ledger().effect_count() - before;
     let by_one = winners.iter().filter(|by| by.starts_with("one-")).count();
@@ -84,15 +69,8 @@ fn questions_of_several_stores_do_not_disturb_each_other() {
     let mut tally = Tally::new("one winner", "several stores at once");
     let stores: Vec<usize> = (0..Effort::asked_for().pick(4, 16)).collect();
     let contests = pool::each(&stores, |_| Arena::new(Build::Sound).fight("s"));
-    for contest in contests {
-        tally.points += 1;
-        tally.effects += contest.effects;
-        if contest.problems.is_empty() {
-            tally.passed += usize::from(!contest.waited);
-            tally.waited += usize::from(contest.waited);
-        } else {
-            tally.violations.push(contest.problems.join("\n  "));
-        }
+    for (store, contest) in stores.iter().zip(contests) {
+        contest.count(&format!("store {store}"), &mut tally);
     }
     tally.conclude();
 }

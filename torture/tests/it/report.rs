@@ -76,6 +76,19 @@ impl Tally {
         }
     }
 
+    /// Counts an operation in which a person was asked so often whether something took effect.
+    pub(crate) fn judge(&mut self, label: &str, asked: usize, problems: &[String]) {
+        self.points += 1;
+        if !problems.is_empty() {
+            let problems = problems.join("\n  ");
+            self.violations.push(format!("{label}:\n  {problems}"));
+        } else if asked > 0 {
+            self.waited += 1;
+        } else {
+            self.passed += 1;
+        }
+    }
+
     /// Says what came of it, for people and for tables.
     pub(crate) fn publish(&self) {
         let Self {

@@ -11,7 +11,7 @@ use std::{
 use crate::{
     http::Request,
     process::{Running, Watch},
-    world::{Setting, Timing, World},
+    world::{Door, Setting, Timing, World},
 };
 
 /// Far longer than a server needs to be ready, even on a busy machine.
@@ -22,6 +22,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 pub(crate) struct Service<'a> {
     world: &'a World,
     pub(crate) address: SocketAddr,
+    door: Door,
     running: Option<Running>,
 }
 
@@ -31,8 +32,16 @@ impl<'a> Service<'a> {
         Self {
             world,
             address: free_address(),
+            door: Door::Open,
             running: None,
         }
+    }
+
+    /// One that lets nobody in without a key.
+    pub(crate) fn locked(world: &'a World) -> Self {
+        let mut service = Self::new(world);
+        service.door = Door::Locked;
+        service
     }
 
     /// Starts it, and does not wait until it is ready. Its tools take their time at one place or another.
@@ -41,7 +50,7 @@ impl<'a> Service<'a> {
             timing,
             ..Setting::PLAIN
         };
-        self.running = Some(self.world.serve(self.address, &setting));
+        self.running = Some(self.world.serve(self.address, self.door, &setting));
     }
 
     /// Waits until it is ready.

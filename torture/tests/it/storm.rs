@@ -137,17 +137,7 @@ impl Storm {
     /// Counts every run as an operation: from its beginning to its end.
     pub(crate) fn count(&self, tally: &mut Tally) {
         for run in &self.runs {
-            tally.points += 1;
-            if !run.problems.is_empty() {
-                let problems = run.problems.join("\n  ");
-                tally
-                    .violations
-                    .push(format!("{}:\n  {problems}", run.session));
-            } else if run.asked > 0 {
-                tally.waited += 1;
-            } else {
-                tally.passed += 1;
-            }
+            tally.judge(&run.session, run.asked, &run.problems);
         }
         tally.violations.extend(self.problems.iter().cloned());
         tally.effects += self.effects;

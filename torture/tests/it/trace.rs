@@ -46,6 +46,12 @@ impl Trace {
         answers
     }
 
+    /// Who gave an answer, for every answer there is.
+    pub(crate) fn answered_by(&self) -> Vec<&str> {
+        let answered = self.0.iter().filter(|line| line["type"] == "answered");
+        answered.filter_map(|line| line["by"].as_str()).collect()
+    }
+
     /// How often it was restored from a backup.
     pub(crate) fn restored(&self) -> usize {
         self.of("restored").count()

@@ -47,6 +47,15 @@ impl Timing {
     pub(crate) const ENDS_LATE: Self = Self::EndsLate(500);
 }
 
+/// Whom a server lets in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Door {
+    /// Everybody, as one and the same user.
+    Open,
+    /// Whoever has a key.
+    Locked,
+}
+
 /// How a process is started.
 #[derive(Debug, Clone)]
 pub(crate) struct Setting {
@@ -135,10 +144,14 @@ impl World {
     }
 
     /// Starts a server of the agent.
-    pub(crate) fn serve(&self, address: SocketAddr, setting: &Setting) -> Running {
+    pub(crate) fn serve(&self, address: SocketAddr, door: Door, setting: &Setting) -> Running {
         let (agent, address) = (self.path("agent.yaml"), address.to_string());
         let agent = agent.to_str().unwrap();
-        let words = ["serve", "--dev", "--listen", &address, agent];
+        let mut words = vec!["serve", "--listen", &address, agent];
+        match door {
+            Door::Open => words.push("--dev"),
+            Door::Locked => {}
+        }
         self.start(&words, setting)
     }
 
