@@ -2,6 +2,7 @@
 //! what it said.
 
 use std::{
+    io,
     net::SocketAddr,
     sync::{
         OnceLock,
@@ -14,7 +15,8 @@ use std::{
 use serde_json::{Value, json};
 
 use crate::{
-    http::{Answer, Request},
+    follower::{Followed, Memory, follow},
+    http::{Answer, Request, is_lost_connection},
     process::Watch,
     trace::Trace,
     world::World,
@@ -67,6 +69,8 @@ pub(crate) struct Run {
     pub(crate) asked: usize,
     /// Whether it ended before the last death.
     pub(crate) under_fire: bool,
+    /// What somebody saw who followed it.
+    pub(crate) followed: Option<Followed>,
     pub(crate) problems: Vec<String>,
 }
 
@@ -78,6 +82,35 @@ pub(crate) enum Keys {
     LeftOut,
 }
 
+/// What clients put up with, and send a request again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Bears {
+    /// Everything: servers and stores die.
+    Deaths,
+    /// That a server goes: it says so, or is not there.
+    Departures,
+}
+
+/// Why a request has to be sent again.
+#[derive(Debug)]
+enum Failure {
+    Refused(Answer),
+    CutOff,
+    Lost(io::Error),
+}
+
+impl Bears {
+    fn with(self, failure: &Failure) -> bool {
+        match (self, failure) {
+            (Self::Deaths, _) => true,
+            (Self::Departures, Failure::Refused(answer)) => answer.code() == "shutting_down",
+            // The stream of a chat has an end, whoever goes.
+            (Self::Departures, Failure::CutOff) => false,
+            (Self::Departures, Failure::Lost(error)) => is_lost_connection(error.kind()),
+        }
+    }
+}
+
 /// What all clients share.
 #[derive(Debug)]
 pub(crate) struct Load<'a> {
@@ -87,6 +120,9 @@ pub(crate) struct Load<'a> {
     keys: Keys,
     /// How often each run asks whether something may be done.
     questions: usize,
+    bears: Bears,
+    /// Who follows the stream of each run, if anybody does.
+    follower: Option<Memory>,
     /// Since when nobody dies any more.
     calm: OnceLock<Watch>,
     sent: AtomicUsize,
@@ -107,6 +143,8 @@ impl<'a> Load<'a> {
             addresses,
             keys,
             questions: 1,
+            bears: Bears::Deaths,
+            follower: None,
             calm: OnceLock::new(),
             sent: AtomicUsize::new(0),
             begun: AtomicUsize::new(0),
@@ -120,6 +158,18 @@ impl<'a> Load<'a> {
     /// Of runs that ask so often.
     pub(crate) fn asking(mut self, questions: usize) -> Self {
         self.questions = questions;
+        self
+    }
+
+    /// By clients that send nothing again but what a server that goes did not take.
+    pub(crate) fn bearing_departures_only(mut self) -> Self {
+        self.bears = Bears::Departures;
+        self
+    }
+
+    /// With somebody who follows each run.
+    pub(crate) fn followed(mut self, memory: Memory) -> Self {
+        self.follower = Some(memory);
         self
     }
 
@@ -150,8 +200,11 @@ impl<'a> Load<'a> {
     }
 
     pub(crate) fn any_address(&self) -> SocketAddr {
-        let nth = self.sent.fetch_add(1, Ordering::Relaxed);
-        self.addresses[nth % self.addresses.len()]
+        self.addresses[self.any()]
+    }
+
+    fn any(&self) -> usize {
+        self.sent.fetch_add(1, Ordering::Relaxed) % self.addresses.len()
     }
 
     /// Nobody dies from here on, and no new runs begin.
@@ -176,6 +229,7 @@ impl<'a> Load<'a> {
             answers: Vec::new(),
             asked: 0,
             under_fire: false,
+            followed: None,
             problems: Vec::new(),
         };
         self.begun.fetch_add(1, Ordering::Relaxed);
@@ -192,6 +246,26 @@ impl<'a> Load<'a> {
         let status = if manner == Manner::Chat { 200 } else { 201 };
         told(&begun, status)?;
         run.id = begun.run.unwrap_or_default();
+        let Some(memory) = self.follower else {
+            return self.see_to(run, manner);
+        };
+        let mut addresses = self.addresses.clone();
+        addresses.rotate_left(self.any());
+        let (id, over) = (run.id.clone(), OnceLock::new());
+        // What happened is seen soon after.
+        let is_wanted = || over.get().is_none_or(|it: &Watch| it.elapsed() < LIMIT);
+        let (seen, followed) = thread::scope(|scope| {
+            let follower = scope.spawn(|| follow(&addresses, &id, memory, is_wanted));
+            let seen = self.see_to(run, manner);
+            over.get_or_init(Watch::start);
+            (seen, follower.join().unwrap())
+        });
+        run.followed = Some(followed);
+        seen
+    }
+
+    /// Answers what a run asks, until it has ended.
+    fn see_to(&self, run: &mut Run, manner: Manner) -> Result<(), String> {
         loop {
             let look = Request::get(format!("/api/v1/runs/{}", run.id));
             let seen = self.insist(&look)?;
@@ -321,8 +395,8 @@ impl<'a> Load<'a> {
         let mut promised: Option<Answer> = None;
         self.requests.fetch_add(1, Ordering::Relaxed);
         for attempt in 1.. {
-            match request.send(self.any_address()) {
-                Ok(answer) if answer.status == 503 => {}
+            let failure = match request.send(self.any_address()) {
+                Ok(answer) if answer.status == 503 => Failure::Refused(answer),
                 Ok(answer) if answer.whole => {
                     let replayed = usize::from(answer.replayed);
                     self.replayed.fetch_add(replayed, Ordering::Relaxed);
@@ -333,8 +407,14 @@ impl<'a> Load<'a> {
                         Some(_) | None => Ok(answer),
                     };
                 }
-                Ok(stream) => promised = Some(stream),
-                Err(_) => {}
+                Ok(stream) => {
+                    promised = Some(stream);
+                    Failure::CutOff
+                }
+                Err(error) => Failure::Lost(error),
+            };
+            if !self.bears.with(&failure) {
+                return Err(format!("{}: {failure:?}", request.path));
             }
             if attempt == 1 {
                 self.repeated.fetch_add(1, Ordering::Relaxed);

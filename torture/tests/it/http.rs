@@ -19,6 +19,8 @@ pub(crate) struct Request {
     key: Option<String>,
     /// What shows who asks, where that matters.
     bearer: Option<String>,
+    /// The last event of a stream that is known.
+    last_event: Option<u64>,
     body: Option<Value>,
 }
 
@@ -29,6 +31,7 @@ impl Request {
             path: path.into(),
             key: None,
             bearer: None,
+            last_event: None,
             body: None,
         }
     }
@@ -40,6 +43,7 @@ impl Request {
             path: path.into(),
             key: Some(key),
             bearer: None,
+            last_event: None,
             body: Some(body),
         }
     }
@@ -50,6 +54,12 @@ impl Request {
         self
     }
 
+    /// A stream, from after this event on.
+    pub(crate) fn after(mut self, event: u64) -> Self {
+        self.last_event = Some(event);
+        self
+    }
+
     pub(crate) fn without_key(mut self) -> Self {
         self.key = None;
         self
@@ -57,10 +67,7 @@ impl Request {
 
     /// Sends it once.
     pub(crate) fn send(&self, address: SocketAddr) -> io::Result<Answer> {
-        let mut stream = TcpStream::connect_timeout(&address, PATIENCE)?;
-        stream.set_read_timeout(Some(PATIENCE))?;
-        stream.set_write_timeout(Some(PATIENCE))?;
-        stream.write_all(self.text(address).as_bytes())?;
+        let mut stream = self.begin(address)?;
         let mut bytes = Vec::new();
         let read = stream.read_to_end(&mut bytes);
         // Where a server died, what it had said before counts.
@@ -68,11 +75,22 @@ impl Request {
         answer.ok_or_else(|| read.err().unwrap_or(ErrorKind::UnexpectedEof.into()))
     }
 
+    /// Sends it and leaves the answer to be read.
+    pub(crate) fn begin(&self, address: SocketAddr) -> io::Result<TcpStream> {
+        let mut stream = TcpStream::connect_timeout(&address, PATIENCE)?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        stream.set_write_timeout(Some(PATIENCE))?;
+        stream.write_all(self.text(address).as_bytes())?;
+        Ok(stream)
+    }
+
     fn text(&self, address: SocketAddr) -> String {
         let Self { method, path, .. } = self;
+        let last_event = self.last_event.map(|event| event.to_string());
         let headers: String = [
             ("Idempotency-Key: ", &self.key),
             ("Authorization: Bearer ", &self.bearer),
+            ("Last-Event-ID: ", &last_event),
         ]
         .into_iter()
         .filter_map(|(name, value)| Some(format!("{name}{}\r\n", value.as_ref()?)))
@@ -84,6 +102,18 @@ impl Request {
              Content-Length: {length}\r\n{headers}\r\n{body}"
         )
     }
+}
+
+/// Whether this says that a server went away, or had gone before.
+pub(crate) const fn is_lost_connection(kind: ErrorKind) -> bool {
+    matches!(
+        kind,
+        ErrorKind::ConnectionRefused
+            | ErrorKind::ConnectionReset
+            | ErrorKind::ConnectionAborted
+            | ErrorKind::BrokenPipe
+            | ErrorKind::UnexpectedEof
+    )
 }
 
 /// What came back.
@@ -102,7 +132,7 @@ pub(crate) struct Answer {
 
 impl Answer {
     /// Nothing, where the server died in the middle of it.
-    fn read(text: &str) -> Option<Self> {
+    pub(crate) fn read(text: &str) -> Option<Self> {
         let (head, body) = text.split_once("\r\n\r\n")?;
         let (status, headers) = head.split_once("\r\n")?;
         let status = status.split(' ').nth(1)?.parse().ok()?;

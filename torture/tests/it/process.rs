@@ -73,6 +73,11 @@ impl Running {
         self.signal(Signal::CONT);
     }
 
+    /// Asks it to go.
+    pub(crate) fn ask_to_go(&self) {
+        self.signal(Signal::TERM);
+    }
+
     fn signal(&self, signal: Signal) {
         let pid = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
         kill_process(pid.unwrap(), signal).unwrap();

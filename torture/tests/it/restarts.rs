@@ -98,7 +98,7 @@ fn a_database_that_restarts_under_load_loses_nothing_and_repeats_nothing() {
         runs: effort.pick(40, 5_000),
     };
     let name = format!(
-        "{} restarts, {} runs that ask twice, 2 servers, {CLIENTS} clients",
+        "{} restarts, {} runs that ask twice, 2 servers, {CLIENTS} clients, PostgreSQL",
         plan.restarts, plan.runs
     );
     let mut tally = Tally::new("database restarts", name);

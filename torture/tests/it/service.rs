@@ -69,6 +69,23 @@ impl<'a> Service<'a> {
         Ok(())
     }
 
+    /// Asks it to go, as whoever deploys a new version does, and waits until it has. Returns how long that took.
+    pub(crate) fn let_go(&mut self) -> Result<Duration, String> {
+        let Some(running) = self.running.take() else {
+            return Err("there is no server".to_owned());
+        };
+        let watch = Watch::start();
+        running.ask_to_go();
+        let ended = running.wait();
+        if ended.code() == Some(0) {
+            return Ok(watch.elapsed());
+        }
+        Err(format!(
+            "the server does not go in peace: {}",
+            ended.explain()
+        ))
+    }
+
     /// Ends it as `kill -9` does.
     pub(crate) fn kill(&mut self) -> Result<(), String> {
         let Some(running) = self.running.take() else {

@@ -181,6 +181,16 @@ fn judge(world: &World, ledger: &Ledger, run: &Run) -> (usize, Vec<String>) {
             problems.push(format!("{interrupt} was answered {times} times"));
         }
     }
+    if let Some(followed) = &run.followed {
+        problems.extend(followed.problems.iter().cloned());
+        let seen = followed.events.iter();
+        let seen: Vec<_> = seen.map(|(seq, hash)| (*seq, hash.as_str())).collect();
+        let chain = trace.chain();
+        if seen != chain {
+            let [seen, chain] = [seen, chain].map(places);
+            problems.push(format!("its stream showed {seen:?} of {chain:?}"));
+        }
+    }
     for (interrupt, kind) in &run.answers {
         let journal = trace.decisions_on(interrupt);
         if journal != [*kind] {
@@ -196,4 +206,9 @@ fn judge(world: &World, ledger: &Ledger, run: &Run) -> (usize, Vec<String>) {
         problems.push(format!("missing: done {done} times instead of {wanted}"));
     }
     (done, problems)
+}
+
+/// Where events stand, without their hashes.
+fn places(events: Vec<(u64, &str)>) -> Vec<u64> {
+    events.into_iter().map(|(seq, _)| seq).collect()
 }

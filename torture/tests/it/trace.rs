@@ -31,6 +31,15 @@ impl Trace {
             .map(|line| &line["event"])
     }
 
+    /// Every event's place, and the hash of all up to there, from the beginning of the first run on.
+    pub(crate) fn chain(&self) -> Vec<(u64, &str)> {
+        let lines = self.0.iter();
+        lines
+            .skip_while(|line| line["type"] != "run_started")
+            .filter_map(|line| Some((line["seq"].as_u64()?, line["hash"].as_str()?)))
+            .collect()
+    }
+
     /// How many calls were recorded as started.
     pub(crate) fn starts(&self) -> usize {
         self.of("action_started").count()
