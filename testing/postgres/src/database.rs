@@ -8,7 +8,7 @@ use std::{
 };
 
 use anyhow::Context as _;
-use tokio_postgres::NoTls;
+use tokio_postgres::{Client, NoTls};
 
 use crate::VARIABLE;
 
@@ -42,11 +42,27 @@ impl Database {
     ///
     /// It cannot be reached.
     pub fn on(server: &str) -> anyhow::Result<Self> {
+        Self::make(server.trim_end_matches('/'), "template1")
+    }
+
+    /// Makes another one on the same server with all that is in this one, which nobody may be connected to.
+    ///
+    /// # Errors
+    ///
+    /// Somebody is, or the server cannot be reached.
+    pub fn copy(&self) -> anyhow::Result<Self> {
+        Self::make(&self.server, &self.name)
+    }
+
+    fn make(server: &str, template: &str) -> anyhow::Result<Self> {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let nth = NEXT.fetch_add(1, Ordering::Relaxed);
         let name = format!("holdpoint_test_{}_{nth}", std::process::id());
-        let server = server.trim_end_matches('/').to_owned();
-        command(&server, format!("CREATE DATABASE {name}"))?;
+        command(
+            format!("{server}/postgres"),
+            format!("CREATE DATABASE {name} TEMPLATE {template}"),
+        )?;
+        let server = server.to_owned();
         Ok(Self { server, name })
     }
 
@@ -54,6 +70,30 @@ impl Database {
     #[must_use]
     pub fn url(&self) -> String {
         format!("{}/{}", self.server, self.name)
+    }
+
+    /// What it is called.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Does something in it.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be done.
+    pub fn execute(&self, sql: &str) -> anyhow::Result<()> {
+        command(self.url(), sql.to_owned())
+    }
+
+    /// Asks it something: the first row of the answer, whose columns are all `bigint`.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be asked, or answers with something else.
+    pub fn numbers(&self, sql: &str) -> anyhow::Result<Vec<i64>> {
+        numbers(self.url(), sql)
     }
 
     /// Where its server is.
@@ -84,13 +124,33 @@ impl Drop for Database {
     fn drop(&mut self) {
         let drop = format!("DROP DATABASE IF EXISTS {} WITH (FORCE)", self.name);
         // The server may be gone, and the database with it.
-        let _ = command(&self.server, drop);
+        let _ = command(format!("{}/postgres", self.server), drop);
     }
 }
 
+fn command(url: String, sql: String) -> anyhow::Result<()> {
+    connected(url, async move |client| {
+        Ok(client.batch_execute(&sql).await?)
+    })
+}
+
+/// The first row of an answer.
+pub(crate) fn numbers(url: String, sql: &str) -> anyhow::Result<Vec<i64>> {
+    let sql = sql.to_owned();
+    connected(url, async move |client| {
+        let row = client.query_one(&sql, &[]).await?;
+        let columns = 0..row.len();
+        let numbers: Result<_, _> = columns.map(|at| row.try_get(at)).collect();
+        Ok(numbers?)
+    })
+}
+
 /// On a thread of its own, so that it can be done within a runtime and when one ends.
-fn command(server: &str, sql: String) -> anyhow::Result<()> {
-    let url = format!("{server}/postgres");
+fn connected<T, W>(url: String, work: W) -> anyhow::Result<T>
+where
+    T: Send + 'static,
+    W: AsyncFnOnce(Client) -> anyhow::Result<T> + Send + 'static,
+{
     let done = thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
@@ -98,9 +158,9 @@ fn command(server: &str, sql: String) -> anyhow::Result<()> {
         runtime.block_on(async {
             let (client, connection) = tokio_postgres::connect(&url, NoTls).await?;
             let talking = tokio::spawn(connection);
-            client.batch_execute(&sql).await?;
+            let done = work(client).await;
             talking.abort();
-            anyhow::Ok(())
+            done
         })
     });
     done.join()

@@ -9,6 +9,8 @@ pub(crate) enum Build {
     Sound,
     /// As it is shipped.
     Shipped,
+    /// Stands for the version before this one, which knows the stored formats up to the previous one.
+    Previous,
     /// Wrong on purpose: an append need not name the version it was decided at.
     WeakVersionCheck,
     /// Wrong on purpose: a call that is found as started is repeated.
@@ -20,6 +22,7 @@ impl Build {
         announced(match self {
             Self::Sound => "HOLDPOINT_BIN_FAILPOINTS",
             Self::Shipped => "HOLDPOINT_BIN",
+            Self::Previous => "HOLDPOINT_BIN_PREVIOUS",
             Self::WeakVersionCheck => "HOLDPOINT_BIN_WEAK_VERSION_CHECK",
             Self::WeakNoStarted => "HOLDPOINT_BIN_WEAK_NO_STARTED",
         })
@@ -29,7 +32,7 @@ impl Build {
 /// The program that answers beside others.
 pub(crate) fn rivals(build: Build) -> PathBuf {
     match build {
-        Build::Sound | Build::Shipped | Build::WeakNoStarted => {
+        Build::Sound | Build::Shipped | Build::Previous | Build::WeakNoStarted => {
             env!("CARGO_BIN_EXE_holdpoint-torture-rivals").into()
         }
         Build::WeakVersionCheck => announced("HOLDPOINT_RIVALS_WEAK_VERSION_CHECK"),

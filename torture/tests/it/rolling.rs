@@ -11,7 +11,7 @@ use crate::{
     scenario::Scenario,
     service::Service,
     storm::{CLIENTS, Storm, storm},
-    world::{Timing, World},
+    world::{Setting, Timing, World},
 };
 
 /// How many runs end between two departures.
@@ -64,22 +64,28 @@ fn roll_out(
     Ok(())
 }
 
+fn served_by(build: Build) -> World {
+    World::new(build, &Scenario::served_twice().on_postgres())
+}
+
 fn timing(round: usize) -> Timing {
     [Timing::EndsLate(60), Timing::Prompt, Timing::ActsLate(60)][round % 3]
 }
 
 /// Replaces two servers one after the other under load, so many times.
 fn replaced_under_load(
-    build: Build,
+    world: World,
+    first: Build,
     rounds: usize,
     farewell: Farewell,
     memory: Memory,
 ) -> (Storm, Departures) {
-    let world = World::new(build, &Scenario::served_twice().on_postgres());
     let mut services = [(); 2].map(|()| Service::new(&world));
     for service in &mut services {
+        service.becomes(first);
         service.start(timing(0));
         service.await_ready().unwrap();
+        service.becomes(world.build());
     }
     let addresses = services.each_ref().map(|service| service.address);
     let load = Load::new(&world, addresses.to_vec(), Keys::Sent)
@@ -104,8 +110,13 @@ fn servers_that_are_replaced_one_after_the_other_lose_nothing_and_every_stream_g
     let rounds = Effort::asked_for().pick(1, 20);
     let name = format!("{rounds} rounds, 2 servers, {CLIENTS} clients, PostgreSQL");
     let mut tally = Tally::new("rolling restarts", name);
-    let (seen, departures) =
-        replaced_under_load(Build::Shipped, rounds, Farewell::Asked, Memory::Kept);
+    let (seen, departures) = replaced_under_load(
+        served_by(Build::Shipped),
+        Build::Shipped,
+        rounds,
+        Farewell::Asked,
+        Memory::Kept,
+    );
     let followed = seen.runs.iter().filter_map(|run| run.followed.as_ref());
     let moves: usize = followed.map(|it| it.moves).sum();
     tally.also("departures", departures.under_way.len());
@@ -119,13 +130,51 @@ fn servers_that_are_replaced_one_after_the_other_lose_nothing_and_every_stream_g
     assert!(moves > 0, "no stream went on elsewhere");
 }
 
+#[test]
+fn servers_of_the_version_before_are_replaced_one_after_the_other_and_both_get_along() {
+    let times = Effort::asked_for().pick(1, 10);
+    let name = format!("{times} times from the previous stored format, 2 servers, PostgreSQL");
+    let mut tally = Tally::new("rolling restarts", name);
+    let mut under_way = 0;
+    for _ in 0..times {
+        // The database is brought to the new format while a server of the version before works on it.
+        let world = served_by(Build::Shipped);
+        let (seen, departures) =
+            replaced_under_load(world, Build::Previous, 1, Farewell::Asked, Memory::Kept);
+        under_way += departures.under_way.iter().sum::<usize>();
+        seen.count(&mut tally);
+    }
+    tally.also("runs_under_way_at_departures", under_way);
+    tally.conclude();
+    assert!(under_way > 0);
+}
+
+#[test]
+fn a_version_that_does_not_know_the_stored_format_does_not_touch_it() {
+    let world = served_by(Build::Shipped);
+    let previous = Setting {
+        build: Some(Build::Previous),
+        ..Setting::PLAIN
+    };
+    let asked = world.run("s", &previous);
+    assert_eq!(asked.code(), Some(3), "{}", asked.explain());
+    // By this version, which finds what the one before it wrote.
+    let view = world.show("s");
+    assert_eq!(view["status"], "waiting", "{view}");
+    let refused = world.call(&["resume", "s", "--approve"], &previous);
+    assert_eq!(refused.error_code(), Some("store_unusable"));
+    assert_eq!(world.show("s"), view);
+    let done = world.call(&["resume", "s", "--approve"], &Setting::PLAIN);
+    assert_eq!(done.error_code(), None, "{}", done.explain());
+}
+
 /// Rolls out until something is found that was to be found, or too often found nothing.
 fn control(name: &str, build: Build, farewell: Farewell, memory: Memory, sign: &str) {
     const STORMS: usize = 6;
     let mut tally = Tally::new("negative controls", name);
     let is_found = |tally: &Tally| tally.violations.iter().any(|it| it.contains(sign));
     for _ in 0..STORMS {
-        let (seen, _) = replaced_under_load(build, 1, farewell, memory);
+        let (seen, _) = replaced_under_load(served_by(build), build, 1, farewell, memory);
         seen.count(&mut tally);
         if is_found(&tally) {
             break;

@@ -11,6 +11,7 @@ use std::{
 use crate::{
     http::Request,
     process::{Running, Watch},
+    programs::Build,
     world::{Door, Setting, Timing, World},
 };
 
@@ -23,6 +24,8 @@ pub(crate) struct Service<'a> {
     world: &'a World,
     pub(crate) address: SocketAddr,
     door: Door,
+    /// Another build than that of its world.
+    build: Option<Build>,
     running: Option<Running>,
 }
 
@@ -33,6 +36,7 @@ impl<'a> Service<'a> {
             world,
             address: free_address(),
             door: Door::Open,
+            build: None,
             running: None,
         }
     }
@@ -44,10 +48,16 @@ impl<'a> Service<'a> {
         service
     }
 
+    /// Makes it one of this build when it is started the next time.
+    pub(crate) const fn becomes(&mut self, build: Build) {
+        self.build = Some(build);
+    }
+
     /// Starts it, and does not wait until it is ready. Its tools take their time at one place or another.
     pub(crate) fn start(&mut self, timing: Timing) {
         let setting = Setting {
             timing,
+            build: self.build,
             ..Setting::PLAIN
         };
         self.running = Some(self.world.serve(self.address, self.door, &setting));

@@ -64,6 +64,8 @@ pub(crate) struct Setting {
     pub(crate) kill_at: Option<(&'static str, usize)>,
     /// Where the points are noted that it passes.
     pub(crate) log: Option<PathBuf>,
+    /// Another build than that of its world.
+    pub(crate) build: Option<Build>,
 }
 
 impl Setting {
@@ -71,6 +73,7 @@ impl Setting {
         timing: Timing::Prompt,
         kill_at: None,
         log: None,
+        build: None,
     };
 }
 
@@ -109,6 +112,10 @@ impl World {
             started: AtomicUsize::new(0),
             took: AtomicU64::new(0),
         }
+    }
+
+    pub(crate) const fn build(&self) -> Build {
+        self.build
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
@@ -162,7 +169,8 @@ impl World {
             self.path(&format!("{name}.out")),
             self.path(&format!("{name}.err")),
         );
-        let mut command = Command::new(self.build.path());
+        let build = setting.build.unwrap_or(self.build);
+        let mut command = Command::new(build.path());
         command
             .args(words)
             .arg("--store")

@@ -20,3 +20,5 @@ mod pooled;
 mod postgres;
 mod process;
 mod sqlite;
+#[cfg(feature = "postgres")]
+mod upgrade;
