@@ -228,7 +228,7 @@ impl Play<'_> {
             timing: self.plan.timing,
             kill_at: kill.map(|kill| (kill.point, kill.nth)),
             log: Some(self.world.path(&format!("points-{at}-{seat:?}"))),
-            build: None,
+            ..Setting::PLAIN
         }
     }
 

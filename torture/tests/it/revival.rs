@@ -52,7 +52,7 @@ impl Play<'_> {
             timing: Timing::ACTS_LATE,
             kill_at: second.map(|second| (second.point, second.nth)),
             log: Some(self.world.path(&format!("points-{step:?}"))),
-            build: None,
+            ..Setting::PLAIN
         }
     }
 

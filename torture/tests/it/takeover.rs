@@ -33,7 +33,7 @@ fn driven(scenario: &Scenario, timing: Timing) -> Driven {
         timing,
         kill_at: None,
         log: Some(log.clone()),
-        build: None,
+        ..Setting::PLAIN
     };
     let words = ["resume", SESSION, "--decisions", &decisions];
     let mut driver = world.spawn(&words, &setting);

@@ -66,6 +66,8 @@ pub(crate) struct Setting {
     pub(crate) log: Option<PathBuf>,
     /// Another build than that of its world.
     pub(crate) build: Option<Build>,
+    /// Another store than that of its world.
+    pub(crate) store: Option<String>,
 }
 
 impl Setting {
@@ -74,6 +76,7 @@ impl Setting {
         kill_at: None,
         log: None,
         build: None,
+        store: None,
     };
 }
 
@@ -138,7 +141,7 @@ impl World {
         }
     }
 
-    fn store(&self) -> String {
+    pub(crate) fn store(&self) -> String {
         match &self.database {
             None => format!("sqlite:{}", self.path("store.db").display()),
             Some(database) => database.url(),
@@ -173,8 +176,10 @@ impl World {
         let mut command = Command::new(build.path());
         command
             .args(words)
-            .arg("--store")
-            .arg(self.store())
+            .env(
+                "HOLDPOINT_STORE",
+                setting.store.clone().unwrap_or_else(|| self.store()),
+            )
             .env("PATH", path_with_tools())
             .env("LEDGER", self.path("ledger.jsonl"))
             .stdin(Stdio::null())
