@@ -2,6 +2,7 @@
 //! touched.
 
 mod bouncer;
+mod certificate;
 mod database;
 mod programs;
 
@@ -15,7 +16,9 @@ use std::{
 
 use anyhow::{Context as _, ensure};
 
-pub use crate::{bouncer::Bouncer, database::Database, programs::Programs};
+pub use crate::{
+    bouncer::Bouncer, certificate::Certificate, database::Database, programs::Programs,
+};
 
 /// The variable that names a server to use instead of a private one.
 pub const VARIABLE: &str = "HOLDPOINT_TEST_POSTGRES";

@@ -21,4 +21,6 @@ mod postgres;
 mod process;
 mod sqlite;
 #[cfg(feature = "postgres")]
+mod tls;
+#[cfg(feature = "postgres")]
 mod upgrade;
