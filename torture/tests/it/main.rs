@@ -43,6 +43,7 @@ mod server_kills;
 mod service;
 mod storm;
 mod takeover;
+mod timers;
 mod trace;
 mod wal;
 mod world;

@@ -55,6 +55,11 @@ impl Trace {
         answers
     }
 
+    /// How often a question was closed without anybody's answer.
+    pub(crate) fn closings(&self) -> usize {
+        self.of("interrupt_closed").count()
+    }
+
     /// Who gave an answer, for every answer there is.
     pub(crate) fn answered_by(&self) -> Vec<&str> {
         let answered = self.0.iter().filter(|line| line["type"] == "answered");
