@@ -42,16 +42,29 @@ pub struct Server {
 }
 
 impl Server {
-    /// Makes a new server and starts it, with these settings (`name=value`) besides its own.
+    /// Makes a new server where temporary files are and starts it, with these settings (`name=value`) besides its own.
     ///
     /// # Errors
     ///
     /// PostgreSQL is not there, or does not start.
     pub fn start(programs: Programs, settings: &[&str]) -> anyhow::Result<Self> {
+        Self::start_within(&env::temp_dir(), programs, settings)
+    }
+
+    /// The same in a folder beneath this one, which whoever runs PostgreSQL must be able to reach.
+    ///
+    /// # Errors
+    ///
+    /// As [`Server::start`].
+    pub fn start_within(
+        place: &Path,
+        programs: Programs,
+        settings: &[&str],
+    ) -> anyhow::Result<Self> {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let nth = NEXT.fetch_add(1, Ordering::Relaxed);
         let name = format!("holdpoint-postgres-{}-{nth}", std::process::id());
-        let folder = env::temp_dir().join(name);
+        let folder = place.join(name);
         fs::create_dir(&folder).with_context(|| folder.display().to_string())?;
         programs.give(&folder)?;
         let server = Self {
@@ -75,6 +88,33 @@ impl Server {
     #[must_use]
     pub fn url(&self) -> String {
         format!("postgres://postgres@127.0.0.1:{}", self.port)
+    }
+
+    /// Its first process, whose children are all the others.
+    ///
+    /// # Errors
+    ///
+    /// It does not run.
+    pub fn pid(&self) -> anyhow::Result<u32> {
+        let file = self.data().join("postmaster.pid");
+        let text = fs::read_to_string(&file).with_context(|| file.display().to_string())?;
+        let pid = text.lines().next().unwrap_or_default();
+        pid.parse().with_context(|| format!("`{pid}`"))
+    }
+
+    /// A program of PostgreSQL, run by whoever runs the server.
+    #[must_use]
+    pub fn program(&self, name: &str) -> Command {
+        self.programs.command(name, &self.folder)
+    }
+
+    /// Asks it something: the first row of the answer, whose columns are all `bigint`.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be asked, or answers with something else.
+    pub fn numbers(&self, sql: &str) -> anyhow::Result<Vec<i64>> {
+        database::numbers(format!("{}/postgres", self.url()), sql)
     }
 
     /// Stops it; [`Server::begin`] starts it again with what it had.

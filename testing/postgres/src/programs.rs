@@ -122,7 +122,13 @@ fn find() -> Option<PathBuf> {
         .into_iter()
         .flat_map(|path| env::split_paths(&path).collect::<Vec<_>>())
         // Debian's own `pg_ctl` on the path is a wrapper for its own servers; where `initdb` is, there is the real one.
-        .find(|folder| program(folder, "initdb").is_some() && program(folder, "pg_ctl").is_some());
+        .find(|folder| program(folder, "initdb").is_some() && program(folder, "pg_ctl").is_some())
+        // Where somebody has linked some of them to, all of them are.
+        .map(|folder| {
+            let real = folder.join("initdb").canonicalize().ok();
+            let home = real.and_then(|file| Some(file.parent()?.to_owned()));
+            home.unwrap_or(folder)
+        });
     on_path.or_else(|| {
         let mut versions: Vec<PathBuf> = fs::read_dir(DEBIAN)
             .ok()?
