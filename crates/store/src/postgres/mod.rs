@@ -15,6 +15,7 @@ mod moving;
 mod notice;
 mod pool;
 mod query;
+mod reader;
 mod row;
 mod schema;
 mod store;

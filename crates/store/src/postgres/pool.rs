@@ -2,7 +2,9 @@
 
 use std::{future::Future, time::Duration};
 
-use deadpool_postgres::{Manager, ManagerConfig, Pool, RecyclingMethod, Runtime, Timeouts};
+use deadpool_postgres::{
+    Hook, HookError, Manager, ManagerConfig, Pool, RecyclingMethod, Runtime, Timeouts,
+};
 use tokio::time::{Instant, sleep};
 
 use super::{
@@ -12,6 +14,11 @@ use super::{
 };
 use crate::OpenError;
 
+/// What is said first on a connection. Every statement here finds what it looks for by a key, whatever the tables hold: so it
+/// is planned once and not for each call, and never in a way that walks a table, which is the better one only while that is
+/// small. None is worth being compiled.
+const MANNERS: &str = "SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off; SET enable_bitmapscan = off; \
+                       SET jit = off";
 /// How many connections a process has at most, besides the one that listens.
 const CONNECTIONS: usize = 10;
 /// How long one statement may take before the database is taken for gone.
@@ -35,8 +42,19 @@ impl Connections {
             recycling_method: RecyclingMethod::Fast,
         };
         let manager = Manager::from_config(address.config.clone(), address.tls.clone(), config);
+        // What is said on a connection that a pooler lends is said to whoever gets it next.
+        let manners = match address.manner {
+            Manner::Directly => MANNERS,
+            Manner::Pooled => "",
+        };
         let pool = Pool::builder(manager)
             .max_size(CONNECTIONS)
+            .post_create(Hook::async_fn(move |connection, _| {
+                Box::pin(async move {
+                    let said = connection.batch_execute(manners).await;
+                    said.map_err(HookError::Backend)
+                })
+            }))
             .runtime(Runtime::Tokio1)
             .timeouts(Timeouts {
                 wait: Some(PATIENCE),

@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use holdpoint_core::{Digest, Index, ThreadId};
+use holdpoint_core::{Digest, Index};
 use tokio_postgres::{Error, Row};
 
 use super::{
@@ -11,30 +11,45 @@ use super::{
 };
 use crate::{Direction, Scan, ThreadKey};
 
-/// The heads of those threads that are there, each after its thread's id.
-pub(super) async fn heads(
-    connection: &Line,
-    tenant: &str,
-    threads: &[ThreadId],
-) -> Result<Vec<Row>, Error> {
-    let find = "SELECT thread, version, epoch, owner, until, codec, key_id, head FROM threads
-             WHERE tenant = $1 AND thread = ANY ($2)";
-    let threads: Vec<&[u8]> = threads.iter().map(|it| it.as_bytes().as_slice()).collect();
-    connection
-        .query(find, &[&tenant.as_bytes(), &threads])
-        .await
+/// Of each thread that is there its [`place`], and these columns.
+//
+// A lookup for each and not a join, of which the database could make one that walks the table: `OFFSET 0` keeps it so.
+macro_rules! of_each {
+    ($columns:literal) => {
+        concat!(
+            "SELECT k.n, t.* FROM unnest($1::bytea[], $2::bytea[]) WITH ORDINALITY AS k (tenant, thread, n), LATERAL (
+                 SELECT ",
+            $columns,
+            " FROM threads t WHERE t.tenant = k.tenant AND t.thread = k.thread OFFSET 0
+             ) t"
+        )
+    };
 }
 
-/// The place of each thread that is there, counted from 1, and its version.
+/// The heads of those threads that are there, each after its [`place`].
+pub(super) async fn heads(connection: &Line, keys: &[ThreadKey]) -> Result<Vec<Row>, Error> {
+    let sql = of_each!("version, epoch, owner, until, codec, key_id, head");
+    threads(connection, sql, keys).await
+}
+
+/// The versions of those threads that are there, each after its [`place`].
 pub(super) async fn versions(connection: &Line, keys: &[ThreadKey]) -> Result<Vec<Row>, Error> {
-    let find = "SELECT n, version FROM unnest($1::bytea[], $2::bytea[]) WITH ORDINALITY AS k (tenant, thread, n)
-             JOIN threads USING (tenant, thread)";
+    threads(connection, of_each!("version"), keys).await
+}
+
+/// Which of the threads that were asked for a row is about.
+pub(super) fn place(row: &Row) -> Option<usize> {
+    let n: i64 = row.try_get(0).ok()?;
+    usize::try_from(n).ok()?.checked_sub(1)
+}
+
+async fn threads(connection: &Line, sql: &str, keys: &[ThreadKey]) -> Result<Vec<Row>, Error> {
     let tenants: Vec<&[u8]> = keys.iter().map(|it| it.tenant.as_bytes()).collect();
     let threads: Vec<&[u8]> = keys
         .iter()
         .map(|it| it.thread.as_bytes().as_slice())
         .collect();
-    connection.query(find, &[&tenants, &threads]).await
+    connection.query(sql, &[&tenants, &threads]).await
 }
 
 pub(super) async fn records(

@@ -1,6 +1,6 @@
 //! The store itself.
 
-use std::{collections::HashMap, path::Path, sync::Arc};
+use std::{path::Path, sync::Arc};
 
 use async_trait::async_trait;
 use holdpoint_core::{
@@ -22,7 +22,9 @@ use super::{
     moving,
     notice::{self, Ear, Listening},
     pool::{Connections, again, change, once},
-    query, row,
+    query,
+    reader::Reader,
+    row,
     schema::{self, FORMAT, Found},
     trouble::Trouble,
     writer::{Scribe, Writer},
@@ -56,6 +58,7 @@ const STEP: i64 = 1_000_000;
 pub struct PostgresStore {
     scribe: Scribe,
     writer: Writer,
+    reader: Reader,
     listening: AbortHandle,
     changes: watch::Sender<u64>,
 }
@@ -139,6 +142,7 @@ impl PostgresStore {
         };
         Ok(Self {
             writer: Writer::start(scribe.clone()),
+            reader: Reader::start(scribe.connections.clone()),
             scribe,
             listening,
             changes,
@@ -216,8 +220,9 @@ impl Store for PostgresStore {
     }
 
     async fn load(&self, key: &ThreadKey) -> Result<Option<Head>, Unavailable> {
-        let mut heads = self.load_all(&key.tenant, &[key.thread]).await?;
-        Ok(heads.pop().flatten())
+        let row = self.reader.head(key).await?;
+        let head = row.map(|row| self.head(&row, 1)).transpose();
+        head.map_err(|what| self.unreadable(what))
     }
 
     async fn load_all(
@@ -225,24 +230,32 @@ impl Store for PostgresStore {
         tenant: &Arc<str>,
         threads: &[ThreadId],
     ) -> Result<Vec<Option<Head>>, Unavailable> {
+        let key = |thread: &ThreadId| ThreadKey {
+            tenant: Arc::clone(tenant),
+            thread: *thread,
+        };
+        let keys: Vec<ThreadKey> = threads.iter().map(key).collect();
         let rows = again!(self.scribe.connections, |connection| query::heads(
-            connection, tenant, threads
+            connection, &keys
         ))?;
-        let found = self.all(&rows, |row| Ok((row::thread(row, 0)?, self.head(row, 1)?)))?;
-        let found: HashMap<ThreadId, Head> = found.into_iter().collect();
-        Ok(threads.iter().map(|it| found.get(it).cloned()).collect())
+        let mut heads = vec![None; keys.len()];
+        for row in &rows {
+            if let Some(slot) = query::place(row).and_then(|place| heads.get_mut(place)) {
+                let head = self.head(row, 1);
+                *slot = Some(head.map_err(|what| self.unreadable(what))?);
+            }
+        }
+        Ok(heads)
     }
 
     async fn versions(&self, keys: &[ThreadKey]) -> Result<Vec<u64>, Unavailable> {
         let rows = again!(self.scribe.connections, |connection| query::versions(
             connection, keys
         ))?;
-        let found = self.all(&rows, |row| Ok((row::count(row, 0)?, row::count(row, 1)?)))?;
         let mut versions = vec![0; keys.len()];
-        for (n, version) in found {
-            let place = usize::try_from(n).ok().and_then(|n| n.checked_sub(1));
-            if let Some(slot) = place.and_then(|place| versions.get_mut(place)) {
-                *slot = version;
+        for row in &rows {
+            if let Some(slot) = query::place(row).and_then(|place| versions.get_mut(place)) {
+                *slot = row::count(row, 1).map_err(|what| self.unreadable(what))?;
             }
         }
         Ok(versions)
