@@ -1,7 +1,12 @@
 -- Appends of several threads, each admitted or not, in one statement, which is one transaction.
 --
 -- $1 the time, unless it is the database's own; $2 who appends. $3 to $13: the appends; $14 to $21: their records; $22 to $26:
--- their index rows. Whoever is not returned was not admitted, and nothing of it was written.
+-- their index rows; $27 to $30: the cells that must be as they were. Whoever is not returned was not admitted, and nothing
+-- of it was written.
+--
+-- It is planned once, when tables may be empty, and used when they are large. So nothing is left to choose about tables: a
+-- row is looked up by its key, for each that is asked for (`LATERAL` with a lock or `OFFSET 0`, which are not flattened into
+-- a join), and then changed where it was found.
 WITH clock AS MATERIALIZED (
     SELECT coalesce($1::bigint, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint) AS now,
            NOT EXISTS (SELECT FROM marks WHERE name IN ('arriving', 'backup')) AS may_drive
@@ -11,17 +16,35 @@ asked AS MATERIALIZED (
                          $10::boolean[], $11::smallint[], $12::text[], $13::bytea[])
         WITH ORDINALITY AS a (tenant, thread, expect, version, fence, epoch, lasts, release, codec, key_id, head, n)
 ),
+wanted AS MATERIALIZED (
+    SELECT w.*, a.tenant
+    FROM unnest($27::bigint[], $28::smallint[], $29::bytea[], $30::bigint[]) WITH ORDINALITY AS w (n, space, key, version, i)
+    JOIN asked a USING (n)
+),
+-- Whoever changes a cell waits until this is committed, and others who only depend on it do not.
+kept AS MATERIALIZED (
+    SELECT w.i FROM (SELECT * FROM wanted ORDER BY tenant, space, key) w, clock, LATERAL (
+        SELECT FROM cells c
+        WHERE c.tenant = w.tenant AND c.space = w.space AND c.key = w.key
+          AND c.version = w.version AND c.value IS NOT NULL AND (c.until IS NULL OR c.until > now)
+        FOR SHARE
+    ) c
+),
+fit AS MATERIALIZED (
+    SELECT * FROM asked WHERE n NOT IN (SELECT n FROM wanted WHERE i NOT IN (SELECT i FROM kept))
+),
 -- In one order by everybody, so that nobody waits for somebody who waits for them.
 locked AS MATERIALIZED (
-    SELECT a.n FROM asked a JOIN threads t ON t.tenant = a.tenant AND t.thread = a.thread, clock
-    WHERE t.version = a.expect
-      AND CASE a.fence
-              WHEN 0 THEN true
-              WHEN 1 THEN t.epoch = a.epoch AND t.owner = $2
-              ELSE t.epoch = a.epoch AND may_drive AND (t.until IS NULL OR t.until <= now)
-          END
-    ORDER BY t.tenant, t.thread
-    FOR UPDATE OF t
+    SELECT a.n, t.place FROM (SELECT * FROM fit ORDER BY tenant, thread) a, clock, LATERAL (
+        SELECT t.ctid AS place FROM threads t
+        WHERE t.tenant = a.tenant AND t.thread = a.thread AND t.version = a.expect
+          AND CASE a.fence
+                  WHEN 0 THEN true
+                  WHEN 1 THEN t.epoch = a.epoch AND t.owner = $2
+                  ELSE t.epoch = a.epoch AND may_drive AND (t.until IS NULL OR t.until <= now)
+              END
+        FOR UPDATE
+    ) t
 ),
 changed AS (
     UPDATE threads t
@@ -32,8 +55,8 @@ changed AS (
         codec   = a.codec,
         key_id  = a.key_id,
         head    = a.head
-    FROM locked JOIN asked a USING (n), clock
-    WHERE t.tenant = a.tenant AND t.thread = a.thread
+    FROM locked l JOIN fit a USING (n), clock
+    WHERE t.ctid = l.place
     RETURNING a.n, t.epoch
 ),
 created AS (
@@ -41,7 +64,7 @@ created AS (
     SELECT a.tenant, a.thread, a.version, CASE a.fence WHEN 2 THEN 1 ELSE 0 END,
            CASE WHEN a.fence = 2 AND NOT a.release THEN $2 END, CASE WHEN a.fence = 2 AND NOT a.release THEN now + a.lasts END,
            a.codec, a.key_id, a.head
-    FROM asked a, clock
+    FROM fit a, clock
     WHERE a.expect = 0 AND (a.fence = 0 OR a.fence = 2 AND a.epoch = 0 AND may_drive)
     ORDER BY a.tenant, a.thread
     ON CONFLICT DO NOTHING
@@ -64,9 +87,16 @@ rows AS MATERIALIZED (
     FROM unnest($22::bigint[], $23::boolean[], $24::smallint[], $25::bytea[], $26::bigint[]) AS i (n, put, idx, key, sort)
     JOIN admitted a USING (n)
 ),
+found AS MATERIALIZED (
+    SELECT e.place FROM rows r, LATERAL (
+        SELECT e.ctid AS place FROM entries e
+        WHERE e.tenant = r.tenant AND e.idx = r.idx AND e.key = r.key AND e.sort = r.sort AND e.thread = r.thread
+        OFFSET 0
+    ) e
+    WHERE NOT r.put
+),
 removed AS (
-    DELETE FROM entries e USING rows r
-    WHERE NOT r.put AND e.tenant = r.tenant AND e.idx = r.idx AND e.key = r.key AND e.sort = r.sort AND e.thread = r.thread
+    DELETE FROM entries e USING found f WHERE e.ctid = f.place
 ),
 entered AS (
     INSERT INTO entries (tenant, idx, key, sort, thread)

@@ -6,7 +6,7 @@ use holdpoint_core::{IndexChange, IndexRow, OwnerId, Payload, Record, Span};
 use tokio_postgres::Error;
 
 use super::{clock::Time, line::Line, row::int};
-use crate::{Append, Epoch, Fence, LeaseAfter};
+use crate::{Append, CellChange, CellThen, Epoch, Fence, LeaseAfter};
 
 const SQL: &str = include_str!("append.sql");
 
@@ -24,6 +24,7 @@ pub(super) struct Batch<'a> {
     heads: Payloads<'a>,
     records: Records<'a>,
     rows: Rows<'a>,
+    cells: Cells<'a>,
 }
 
 /// Payloads, column by column.
@@ -73,15 +74,25 @@ struct Rows<'a> {
     sorts: Vec<i64>,
 }
 
-/// Whether an append can share a statement: it changes nothing but its own thread.
+/// The cells that must be as they were.
+#[derive(Debug, Default)]
+struct Cells<'a> {
+    of: Vec<i64>,
+    spaces: Vec<i16>,
+    keys: Vec<&'a [u8]>,
+    versions: Vec<i64>,
+}
+
+/// Whether an append can share a statement: it changes nothing but its own thread, and depends on no cell that is not there.
 pub(super) fn is_plain(append: &Append) -> bool {
     let is_own = |change: &IndexChange| {
         let (IndexChange::Put(row) | IndexChange::Remove(row)) = change;
         row.thread == append.key.thread
     };
+    let is_kept = |change: &CellChange| change.then == CellThen::Keep && change.expect > 0;
     // NEGATIVE CONTROL: what lets stale appends in on purpose is not in the statement.
     !cfg!(feature = "weak-version-check")
-        && append.cells.is_empty()
+        && append.cells.iter().all(is_kept)
         && append.index.iter().all(is_own)
 }
 
@@ -122,6 +133,12 @@ impl<'a> Batch<'a> {
             self.rows.keys.push(row.key.as_bytes());
             self.rows.sorts.push(row.sort);
         }
+        for cell in &append.cells {
+            self.cells.of.push(of);
+            self.cells.spaces.push(i16::from(cell.space.number()));
+            self.cells.keys.push(cell.key.as_bytes());
+            self.cells.versions.push(int(cell.expect));
+        }
     }
 
     /// Commits those that can be. Returns the epochs of their threads, by their place in the order in which they were added.
@@ -131,7 +148,8 @@ impl<'a> Batch<'a> {
         us: OwnerId,
         time: &Time,
     ) -> Result<HashMap<usize, Epoch>, Error> {
-        let (heads, records, rows) = (&self.heads, &self.records, &self.rows);
+        let (heads, records) = (&self.heads, &self.records);
+        let (rows, cells) = (&self.rows, &self.cells);
         let admitted = connection
             .query(
                 SQL,
@@ -162,6 +180,10 @@ impl<'a> Batch<'a> {
                     &rows.indexes,
                     &rows.keys,
                     &rows.sorts,
+                    &cells.of,
+                    &cells.spaces,
+                    &cells.keys,
+                    &cells.versions,
                 ],
             )
             .await?;

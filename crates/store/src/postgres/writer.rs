@@ -6,7 +6,10 @@
 use std::{collections::VecDeque, sync::Arc};
 
 use holdpoint_core::OwnerId;
-use tokio::sync::{Notify, mpsc, oneshot};
+use tokio::{
+    sync::{Notify, mpsc, oneshot},
+    task::yield_now,
+};
 
 use super::{
     batch::{Batch, is_plain},
@@ -20,6 +23,8 @@ use crate::{Append, AppendError, Appended, CellChange, Unavailable, failpoint};
 
 /// How many appends share a statement at most.
 const BATCH: usize = 256;
+/// How often others are let go first, so that what they append can come along.
+const TURNS: usize = 32;
 
 type Verdict = Result<Appended, AppendError>;
 
@@ -81,12 +86,22 @@ impl Writer {
 impl Scribe {
     async fn work(self, mut tickets: mpsc::UnboundedReceiver<Ticket>) {
         let mut left: VecDeque<Ticket> = VecDeque::new();
+        // How many were in the statement before.
+        let mut before = 0;
         loop {
             if left.is_empty() {
                 match tickets.recv().await {
                     Some(ticket) => left.push_back(ticket),
                     None => return,
                 }
+            }
+            // A statement costs much whatever is in it, and those whose appends were in the last one are about to have the
+            // next. One who is alone is not kept waiting.
+            for _ in 0..TURNS {
+                if before < 2 || left.len() + tickets.len() >= before {
+                    break;
+                }
+                yield_now().await;
             }
             while left.len() < BATCH
                 && let Ok(ticket) = tickets.try_recv()
@@ -107,6 +122,7 @@ impl Scribe {
                     left.push_back(ticket);
                 }
             }
+            before = together.len();
             self.commit(together).await;
         }
     }

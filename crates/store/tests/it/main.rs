@@ -8,6 +8,8 @@
 mod backup;
 mod copy;
 #[cfg(feature = "postgres")]
+mod depending;
+#[cfg(feature = "postgres")]
 mod differential;
 mod file;
 mod golden;
