@@ -14,11 +14,11 @@ use std::{
 };
 
 use anyhow::Context as _;
+use holdpoint_store::{Options, SqliteStore};
 use rusqlite::{Connection, TransactionBehavior};
 use tokio::{sync::oneshot, task::JoinSet, time::Instant};
 
 use crate::{
-    holdpoint,
     script::{Change, Script},
     workload::{Parking, Spent, Steps, Stopwatch, Tenths},
 };
@@ -61,7 +61,7 @@ impl Queue {
 
 /// The same pragmas as Holdpoint's writer has, on the same layout.
 fn connect(file: &Path) -> anyhow::Result<Connection> {
-    drop(holdpoint::open(file)?);
+    drop(SqliteStore::open(file, &Options::default())?);
     let conn = Connection::open(file)?;
     conn.set_prepared_statement_cache_capacity(64);
     conn.pragma_update(None, "journal_mode", "WAL")?;

@@ -3,7 +3,6 @@
 use std::{
     collections::HashMap,
     ops::Range,
-    path::{Path, PathBuf},
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
@@ -40,8 +39,8 @@ pub(crate) enum Errand {
     /// W2: lists and resumes while others are parked.
     #[command(hide = true)]
     Resume {
-        /// The database.
-        file: PathBuf,
+        /// The database's url.
+        url: String,
         /// How many are parked in it.
         #[arg(long)]
         parked: usize,
@@ -52,14 +51,14 @@ pub(crate) enum Errand {
     /// W1 and W2 over HTTP: serves until stdin ends.
     #[command(hide = true)]
     Serve {
-        /// The database.
-        file: PathBuf,
+        /// The database's url.
+        url: String,
     },
     /// W4: resumes and parks until it is killed, saying how far it is.
     #[command(hide = true)]
     Work {
-        /// The database.
-        file: PathBuf,
+        /// The database's url.
+        url: String,
         /// How many are parked in it.
         #[arg(long)]
         parked: usize,
@@ -67,8 +66,8 @@ pub(crate) enum Errand {
     /// W4: what a process does that comes after one that was killed.
     #[command(hide = true)]
     Start {
-        /// The database.
-        file: PathBuf,
+        /// The database's url.
+        url: String,
         /// How many are parked in it.
         #[arg(long)]
         parked: usize,
@@ -95,13 +94,13 @@ impl Errand {
     pub(crate) async fn run(&self) -> anyhow::Result<()> {
         match self {
             Self::Resume {
-                file,
+                url,
                 parked,
                 resumes,
-            } => tell(&resume(file, *parked, *resumes).await?),
-            Self::Serve { file } => served::serve(file).await,
-            Self::Work { file, parked } => work(file, *parked).await,
-            Self::Start { file, parked } => start(file, *parked).await,
+            } => tell(&resume(url, *parked, *resumes).await?),
+            Self::Serve { url } => served::serve(url).await,
+            Self::Work { url, parked } => work(url, *parked).await,
+            Self::Start { url, parked } => start(url, *parked).await,
         }
     }
 }
@@ -161,8 +160,8 @@ impl Crowd {
     }
 }
 
-async fn resume(file: &Path, parked: usize, resumes: usize) -> anyhow::Result<Resumed> {
-    let store = holdpoint::open(file)?;
+async fn resume(url: &str, parked: usize, resumes: usize) -> anyhow::Result<Resumed> {
+    let store = holdpoint::open(url).await?;
     let bench = Bench::new(store.clone(), Asking::Always, 1, 0).await?;
     // An engine remembers what it parked last. Nobody answers within milliseconds, so another one parks.
     let other = Bench::new(store, Asking::Always, 1, 0).await?;
@@ -202,8 +201,8 @@ async fn resume(file: &Path, parked: usize, resumes: usize) -> anyhow::Result<Re
     })
 }
 
-async fn work(file: &Path, parked: usize) -> anyhow::Result<()> {
-    let bench = Bench::new(holdpoint::open(file)?, Asking::Always, 1, 0).await?;
+async fn work(url: &str, parked: usize) -> anyhow::Result<()> {
+    let bench = Bench::new(holdpoint::open(url).await?, Asking::Always, 1, 0).await?;
     let bench = Arc::new(bench);
     let done = Arc::new(AtomicUsize::new(0));
     let mut clients = JoinSet::new();
@@ -227,8 +226,8 @@ async fn work(file: &Path, parked: usize) -> anyhow::Result<()> {
     Ok(())
 }
 
-async fn start(file: &Path, parked: usize) -> anyhow::Result<()> {
-    let bench = Bench::new(holdpoint::open(file)?, Asking::Always, 1, 0).await?;
+async fn start(url: &str, parked: usize) -> anyhow::Result<()> {
+    let bench = Bench::new(holdpoint::open(url).await?, Asking::Always, 1, 0).await?;
     let page = bench.pending(None, PAGE).await?;
     tell(&"ready")?;
     let found = page.interrupts.len();

@@ -1,77 +1,162 @@
-//! The files that are measured on.
+//! The databases that are measured on: files of SQLite, and databases on a PostgreSQL server of the bench's own.
 
-use std::{
-    fs::{self, File},
-    path::{Path, PathBuf},
-};
+mod file;
+
+use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
-use rusqlite::Connection;
 
-/// A folder of database files, each with a name of its own.
+use crate::{postgres::Postgres, workload::Backend};
+
+/// A database. One on a server is dropped with this.
+#[derive(Debug)]
+pub(crate) enum Database {
+    /// A file of SQLite.
+    File(PathBuf),
+    /// One of PostgreSQL.
+    Server(holdpoint_test_postgres::Database),
+}
+
+impl Database {
+    /// How a store names it.
+    pub(crate) fn url(&self) -> String {
+        match self {
+            Self::File(file) => format!("sqlite:{}", file.display()),
+            Self::Server(database) => database.url(),
+        }
+    }
+
+    /// Its file.
+    ///
+    /// # Errors
+    ///
+    /// It is on a server.
+    pub(crate) fn file(&self) -> anyhow::Result<&Path> {
+        match self {
+            Self::File(file) => Ok(file),
+            Self::Server(_) => anyhow::bail!("a database on a server is no file"),
+        }
+    }
+
+    /// Leaves nothing to be done later that whoever is measured next would wait for. Nobody may have it open.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be written.
+    pub(crate) fn settle(&self) -> anyhow::Result<()> {
+        match self {
+            Self::File(file) => file::settle(file),
+            // What autovacuum does within a minute or so, whether it has come to it or not.
+            Self::Server(database) => database
+                .execute("VACUUM ANALYZE")
+                .and_then(|()| database.execute("CHECKPOINT")),
+        }
+    }
+
+    /// How large it is with everything in its place: of SQLite the file, of PostgreSQL the tables with their indexes.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be written.
+    pub(crate) fn size(&self) -> anyhow::Result<u64> {
+        match self {
+            Self::File(file) => file::size(file),
+            Self::Server(database) => {
+                database.execute("CHECKPOINT")?;
+                let sum = database.numbers(
+                    "SELECT coalesce(sum(pg_total_relation_size(oid)), 0)::bigint FROM pg_class
+                     WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace",
+                )?;
+                Ok(sum.first().map_or(0, |sum| sum.unsigned_abs()))
+            }
+        }
+    }
+
+    /// Removes it, when nobody has it open any more.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be removed.
+    pub(crate) fn remove(self) -> anyhow::Result<()> {
+        match self {
+            Self::File(file) => file::remove(&file),
+            Self::Server(database) => {
+                drop(database);
+                Ok(())
+            }
+        }
+    }
+}
+
+/// Where databases are made, each with a name of its own.
 #[derive(Debug)]
 pub(crate) struct Databases<'a> {
     folder: &'a Path,
     files: usize,
+    postgres: Option<Postgres>,
 }
 
 impl<'a> Databases<'a> {
-    /// In this folder.
-    pub(crate) const fn new(folder: &'a Path) -> Self {
-        Self { folder, files: 0 }
+    /// In this folder, and on this server if there is one.
+    pub(crate) const fn new(folder: &'a Path, postgres: Option<Postgres>) -> Self {
+        Self {
+            folder,
+            files: 0,
+            postgres,
+        }
     }
 
-    /// A name that no file has.
-    pub(crate) fn fresh(&mut self) -> PathBuf {
+    /// The server.
+    ///
+    /// # Errors
+    ///
+    /// There is none.
+    pub(crate) fn postgres(&self) -> anyhow::Result<&Postgres> {
+        let postgres = self.postgres.as_ref();
+        postgres.context("there is no PostgreSQL server")
+    }
+
+    /// A path that nobody has, which ends in this.
+    pub(crate) fn path(&mut self, extension: &str) -> PathBuf {
         self.files += 1;
-        self.folder.join(format!("{}.db", self.files))
+        self.folder.join(format!("{}.{extension}", self.files))
     }
 
-    /// A copy of a closed database. It is on the disk when this returns, so that nobody who is measured has to wait
+    /// A new one, with nothing in it.
+    ///
+    /// # Errors
+    ///
+    /// The server cannot be reached.
+    pub(crate) fn fresh(&mut self, backend: Backend) -> anyhow::Result<Database> {
+        Ok(match backend {
+            Backend::Sqlite => Database::File(self.path("db")),
+            Backend::Postgres => {
+                let database = self.postgres()?.create()?;
+                // What making it has left to be written is no part of what is measured.
+                database.execute("CHECKPOINT")?;
+                Database::Server(database)
+            }
+        })
+    }
+
+    /// A copy of one that nobody has open. It is on the disk when this returns, so that nobody who is measured has to wait
     /// for that.
     ///
     /// # Errors
     ///
     /// It cannot be copied.
-    pub(crate) fn copy(&mut self, of: &Path) -> anyhow::Result<PathBuf> {
-        let copy = self.fresh();
-        fs::copy(of, &copy).with_context(|| format!("cannot copy `{}`", of.display()))?;
-        File::open(&copy)?.sync_all()?;
-        Ok(copy)
-    }
-}
-
-/// Puts everything of a database that nobody has open into its main file.
-///
-/// # Errors
-///
-/// It cannot be written.
-pub(crate) fn settle(file: &Path) -> anyhow::Result<()> {
-    let conn = Connection::open(file)?;
-    conn.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?;
-    Ok(())
-}
-
-/// Removes a database that nobody has open. Returns how large it was with everything in its main file.
-///
-/// # Errors
-///
-/// It cannot be written or removed.
-pub(crate) fn remove(file: &Path) -> anyhow::Result<u64> {
-    settle(file)?;
-    discard(file)
-}
-
-/// Removes a database as it is, and returns its size.
-fn discard(file: &Path) -> anyhow::Result<u64> {
-    let mut bytes = 0;
-    for suffix in ["", "-wal", "-shm"] {
-        let mut part = file.as_os_str().to_owned();
-        part.push(suffix);
-        if let Ok(meta) = fs::metadata(&part) {
-            bytes += meta.len();
-            fs::remove_file(&part)?;
+    pub(crate) fn copy(&mut self, of: &Database) -> anyhow::Result<Database> {
+        match of {
+            Database::File(file) => {
+                let copy = self.path("db");
+                file::copy(file, &copy)?;
+                Ok(Database::File(copy))
+            }
+            Database::Server(database) => {
+                let copy = database.copy()?;
+                copy.execute("CHECKPOINT")?;
+                Ok(Database::Server(copy))
+            }
         }
     }
-    Ok(bytes)
 }

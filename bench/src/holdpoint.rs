@@ -1,8 +1,7 @@
-//! Holdpoint itself, through its engine, on its SQLite store.
+//! Holdpoint itself, through its engine.
 
 use std::{
     ops::Range,
-    path::Path,
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
@@ -12,7 +11,7 @@ use std::{
 use anyhow::{Context as _, ensure};
 use holdpoint_core::{Answer, Decision, InterruptId, Principal, RunId, Status, ThreadId};
 use holdpoint_engine::{Agent, Engine, Options, PendingPage};
-use holdpoint_store::{SharedStore, SqliteStore, ThreadKey};
+use holdpoint_store::{SharedStore, ThreadKey};
 use tokio::{task::JoinSet, time::Instant};
 
 use crate::{
@@ -150,43 +149,70 @@ pub(crate) fn session(run: usize) -> String {
 }
 
 /// Opens the store as every user of Holdpoint does.
-pub(crate) fn open(file: &Path) -> anyhow::Result<SharedStore> {
-    let store = SqliteStore::open(file, &holdpoint_store::Options::default())?;
-    Ok(Arc::new(store))
-}
-
-/// W1: parks and resumes runs, `concurrency` of them at a time. Returns what all of them took.
 ///
 /// # Errors
 ///
-/// A run fails, does not end as finished, or its effect did not happen exactly once.
-pub(crate) async fn park(store: SharedStore, work: Parking) -> anyhow::Result<Spent> {
-    let bench = Arc::new(Bench::new(store, Asking::Always, 1, 0).await?);
-    let watch = Stopwatch::start();
-    by_clients(
-        &bench,
-        work.concurrency,
-        0..work.runs,
-        |bench, session| async move {
-            let key = bench.start(&session).await?;
-            bench.resume(&key).await
-        },
-    )
-    .await?;
-    let spent = watch.stop();
-    for run in 0..work.runs {
-        ensure!(
-            bench.is_finished(&session(run)).await?,
-            "run {run} is not finished"
-        );
+/// It cannot be opened.
+pub(crate) async fn open(url: &str) -> anyhow::Result<SharedStore> {
+    Ok(holdpoint_store::open(url, holdpoint_store::Options::default()).await?)
+}
+
+/// W1: runs that are parked and resumed.
+pub(crate) struct Cycles {
+    bench: Arc<Bench>,
+    /// How many there were so far.
+    runs: usize,
+}
+
+impl Cycles {
+    /// On this store.
+    ///
+    /// # Errors
+    ///
+    /// It fails.
+    pub(crate) async fn new(store: SharedStore) -> anyhow::Result<Self> {
+        let bench = Arc::new(Bench::new(store, Asking::Always, 1, 0).await?);
+        Ok(Self { bench, runs: 0 })
     }
-    let effects = bench.effects();
-    ensure!(
-        effects == work.runs,
-        "{effects} effects in {} runs",
-        work.runs
-    );
-    Ok(spent)
+
+    /// Parks and resumes as many runs more, `concurrency` of them at a time. Returns what all of them took.
+    ///
+    /// # Errors
+    ///
+    /// A run fails.
+    pub(crate) async fn go(&mut self, work: Parking) -> anyhow::Result<Spent> {
+        let runs = self.runs..self.runs + work.runs;
+        self.runs = runs.end;
+        let watch = Stopwatch::start();
+        by_clients(
+            &self.bench,
+            work.concurrency,
+            runs,
+            |bench, session| async move {
+                let key = bench.start(&session).await?;
+                bench.resume(&key).await
+            },
+        )
+        .await?;
+        Ok(watch.stop())
+    }
+
+    /// Looks at all of them.
+    ///
+    /// # Errors
+    ///
+    /// A run did not end as finished, or its effect did not happen exactly once.
+    pub(crate) async fn check(self) -> anyhow::Result<()> {
+        for run in 0..self.runs {
+            ensure!(
+                self.bench.is_finished(&session(run)).await?,
+                "run {run} is not finished"
+            );
+        }
+        let (effects, runs) = (self.bench.effects(), self.runs);
+        ensure!(effects == runs, "{effects} effects in {runs} runs");
+        Ok(())
+    }
 }
 
 /// Parks runs and leaves them so.

@@ -1,4 +1,4 @@
-//! The peer: LangGraph on its SQLite checkpointer, in Python.
+//! The peer: LangGraph on its checkpointers for SQLite and PostgreSQL, in Python.
 //!
 //! What it does is written in `bench/peers/langgraph/peer.py`; here is how it is started and understood.
 
@@ -10,16 +10,17 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::{
+    database::Database,
     program::Program,
     workload::{Parking, Spent, Steps, Tenths},
 };
 
-/// Which of its SQLite checkpointers it uses.
+/// Which form of its checkpointer it uses.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Saver {
-    /// `SqliteSaver`, with a thread for each client.
+    /// `SqliteSaver` or `PostgresSaver`, with a thread for each client.
     Sync,
-    /// `AsyncSqliteSaver`, with all clients in one event loop.
+    /// `AsyncSqliteSaver` or `AsyncPostgresSaver`, with all clients in one event loop.
     Async,
 }
 
@@ -81,7 +82,7 @@ impl Langgraph {
         let source = root.join("bench/peers/langgraph");
         let python = venv::install(&source.join("requirements.txt"), folder).await?;
         let program = Program::new(python, vec![source.join("peer.py").into_os_string()]);
-        let about = program.measure(program.command("about", folder)).await?;
+        let about = program.measure(program.command("about", "-")).await?;
         Ok(Self { program, about })
     }
 
@@ -102,11 +103,14 @@ impl Langgraph {
     /// It fails, or did not do what it should.
     pub(crate) async fn park_and_resume(
         &self,
-        file: &Path,
+        database: &Database,
         work: Parking,
         saver: Saver,
     ) -> anyhow::Result<Spent> {
-        let mut command = self.program.command("cycle", file);
+        let mut command = self.program.command("cycle", &database.url());
+        if let Database::Server(_) = database {
+            command.args(["--warm-up", &work.warm_up().to_string()]);
+        }
         command.args(["--runs", &work.runs.to_string()]);
         command.args(["--concurrency", &work.concurrency.to_string()]);
         command.args(["--saver", saver.as_str()]);
@@ -124,11 +128,11 @@ impl Langgraph {
     /// It fails, or did not do what it should.
     pub(crate) async fn step(
         &self,
-        file: &Path,
+        url: &str,
         work: Steps,
         channel: Channel,
     ) -> anyhow::Result<Tenths> {
-        let mut command = self.program.command("steps", file);
+        let mut command = self.program.command("steps", url);
         command.args(["--steps", &work.steps.to_string()]);
         command.args(["--characters", &work.characters.to_string()]);
         command.args(["--channel", channel.as_str()]);
@@ -141,8 +145,8 @@ impl Langgraph {
     /// # Errors
     ///
     /// It fails.
-    pub(crate) async fn park(&self, file: &Path, runs: Range<usize>) -> anyhow::Result<()> {
-        let mut command = self.program.command("park", file);
+    pub(crate) async fn park(&self, url: &str, runs: Range<usize>) -> anyhow::Result<()> {
+        let mut command = self.program.command("park", url);
         command.args(["--first", &runs.start.to_string()]);
         command.args(["--parked", &runs.end.to_string()]);
         let _: Value = self.program.measure(command).await?;

@@ -1,4 +1,4 @@
-//! Measures Holdpoint, beside it the most that SQLite would let anyone do with the same rows, and LangGraph.
+//! Measures Holdpoint on SQLite and on PostgreSQL, beside it the most that these would let anyone do, and its peers.
 //!
 //! `--quick` does little of everything, to see that it works; its figures mean nothing. Without it the figures go to
 //! `target/bench/results.json` and `docs/performance.md`, and a missed target ends with exit code 1.
@@ -14,6 +14,7 @@ mod lean;
 mod machine;
 mod measurement;
 mod plan;
+mod postgres;
 mod process;
 mod program;
 mod recording;
@@ -33,10 +34,12 @@ use clap::Parser;
 
 use crate::{
     crowd::Errand,
+    database::Databases,
     langgraph::Langgraph,
     machine::Machine,
     measurement::System,
     plan::Plan,
+    postgres::Postgres,
     report::Report,
     restate::Restate,
     rounds::{Peers, Rounds},
@@ -61,10 +64,10 @@ struct Args {
     /// Only this workload; may be given more than once. Nothing but the table is written then.
     #[arg(long)]
     workload: Vec<Workload>,
-    /// Only this many clients (W1, W1-http). Nothing but the table is written then.
+    /// Only this many clients (W1, W1-http, W1-pg). Nothing but the table is written then.
     #[arg(long)]
     concurrency: Option<usize>,
-    /// Only so many parked (W2, W2-http, W4); may be given more than once. Nothing but the table is written then.
+    /// Only so many parked (W2, W2-http, W2-pg, W4, W4-pg); may be given more than once. Nothing but the table is written then.
     #[arg(long)]
     parked: Vec<usize>,
     /// Only this system; may be given more than once. Nothing but the table is written then.
@@ -87,6 +90,7 @@ impl Args {
         }
         if let Some(concurrency) = self.concurrency {
             plan.concurrencies = vec![concurrency];
+            plan.postgres_concurrencies = vec![concurrency];
         }
         if !self.parked.is_empty() {
             plan.parked.clone_from(&self.parked);
@@ -154,10 +158,15 @@ async fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let plan = args.plan();
     // First, because it may fail, and so that it is no part of the load that the machine has.
     let peers = install(&plan, root, &out).await?;
-    let about = peers.about();
+    // Not in the folder of the others: who runs PostgreSQL may not be let into it.
+    let postgres = plan.needs_postgres().then(|| Postgres::start(&out));
+    let postgres = postgres.transpose()?;
+    let server = postgres.as_ref().map(Postgres::about);
+    let server = server.map(|about| format!("Server: {about}"));
+    let versions = peers.about().chain(server).collect();
     let machine = Machine::look(folder.path())?;
     let rounds = plan.rounds;
-    let mut runner = Rounds::new(plan, folder.path(), peers)?;
+    let mut runner = Rounds::new(plan, Databases::new(folder.path(), postgres), peers);
     runner.run().await?;
     let (samples, weights) = runner.into_results();
     let measured = samples.medians();
@@ -167,7 +176,7 @@ async fn run(args: &Args) -> anyhow::Result<ExitCode> {
         .collect();
     let report = Report {
         machine,
-        peers: about,
+        versions,
         rounds,
         weights,
         measured,

@@ -12,7 +12,9 @@ pub(crate) enum System {
     Holdpoint,
     /// The same rows, written by a bare loop.
     Ceiling,
-    /// A peer: LangGraph with its SQLite checkpointer.
+    /// Commits of one row, by PostgreSQL's own program.
+    Pgbench,
+    /// A peer: LangGraph with the checkpointer for what is measured on.
     Langgraph,
     /// A peer behind HTTP: Restate.
     Restate,
@@ -20,9 +22,10 @@ pub(crate) enum System {
 
 impl System {
     /// All of them, in the order in which they are measured.
-    pub(crate) const ALL: [Self; 4] = [
+    pub(crate) const ALL: [Self; 5] = [
         Self::Holdpoint,
         Self::Ceiling,
+        Self::Pgbench,
         Self::Langgraph,
         Self::Restate,
     ];
@@ -32,6 +35,7 @@ impl System {
         match self {
             Self::Holdpoint => "holdpoint",
             Self::Ceiling => "ceiling",
+            Self::Pgbench => "pgbench",
             Self::Langgraph => "langgraph",
             Self::Restate => "restate",
         }

@@ -2,7 +2,7 @@
 
 use crate::{
     measurement::System,
-    workload::{Steps, Workload},
+    workload::{Backend, Steps, Workload},
 };
 
 /// What is to be measured.
@@ -18,6 +18,10 @@ pub(crate) struct Plan {
     /// How many it has for Restate, for the same reason.
     pub(crate) restate_runs: usize,
     pub(crate) concurrencies: Vec<usize>,
+    /// How many clients W1 has on PostgreSQL.
+    pub(crate) postgres_concurrencies: Vec<usize>,
+    /// How many seconds pgbench is given.
+    pub(crate) pgbench_seconds: usize,
     /// What W3 is.
     pub(crate) steps: Steps,
     /// How many are parked in W2, the fewest first; in W4 as many as the last says.
@@ -43,6 +47,8 @@ impl Plan {
             peer_runs: 200,
             restate_runs: 500,
             concurrencies: vec![1, 32, 128],
+            postgres_concurrencies: vec![1, 32, 64, 128],
+            pgbench_seconds: 3,
             steps: Steps {
                 steps: 2_000,
                 characters: 500,
@@ -63,6 +69,8 @@ impl Plan {
             peer_runs: 10,
             restate_runs: 20,
             concurrencies: vec![1, 8],
+            postgres_concurrencies: vec![1, 8],
+            pgbench_seconds: 1,
             steps: Steps {
                 steps: 40,
                 characters: 500,
@@ -85,13 +93,39 @@ impl Plan {
     pub(crate) fn systems(&self, workload: Workload) -> Vec<System> {
         let parts: &[System] = match workload {
             Workload::W1 | Workload::W3 => &[System::Holdpoint, System::Ceiling, System::Langgraph],
+            Workload::W1Pg => &[System::Holdpoint, System::Pgbench, System::Langgraph],
             // The ceiling writes what it is told, and has nothing to list or to resume.
-            Workload::W2 | Workload::W4 => &[System::Holdpoint, System::Langgraph],
+            Workload::W2 | Workload::W2Pg | Workload::W3Pg | Workload::W4 | Workload::W4Pg => {
+                &[System::Holdpoint, System::Langgraph]
+            }
             Workload::W1Http => &[System::Holdpoint, System::Restate],
             Workload::W2Http => &[System::Holdpoint],
         };
         let planned = self.systems.iter().copied();
         planned.filter(|system| parts.contains(system)).collect()
+    }
+
+    /// Of the workloads on a backend that are to be measured, those that are told.
+    pub(crate) fn on(&self, backend: Backend, all: &[Workload]) -> Vec<Workload> {
+        let all = all.iter().copied();
+        all.filter(|workload| workload.backend() == backend && self.has(*workload))
+            .collect()
+    }
+
+    /// Whether anything is measured on PostgreSQL.
+    pub(crate) fn needs_postgres(&self) -> bool {
+        let planned = self.on(Backend::Postgres, &Workload::ALL);
+        planned
+            .into_iter()
+            .any(|workload| !self.systems(workload).is_empty())
+    }
+
+    /// How many clients W1 has.
+    pub(crate) fn concurrencies(&self, backend: Backend) -> Vec<usize> {
+        match backend {
+            Backend::Sqlite => self.concurrencies.clone(),
+            Backend::Postgres => self.postgres_concurrencies.clone(),
+        }
     }
 
     /// Whether a system has a part in any of what is planned.
@@ -105,7 +139,7 @@ impl Plan {
         let most = match system {
             System::Holdpoint => usize::MAX,
             System::Langgraph | System::Restate => self.peer_parked,
-            System::Ceiling => 0,
+            System::Ceiling | System::Pgbench => 0,
         };
         let within = self.parked.iter().filter(|parked| **parked <= most);
         within.copied().collect()
@@ -114,7 +148,7 @@ impl Plan {
     /// How many resumes are measured for this system.
     pub(crate) const fn resumes(&self, system: System) -> usize {
         match system {
-            System::Holdpoint | System::Ceiling => self.resumes,
+            System::Holdpoint | System::Ceiling | System::Pgbench => self.resumes,
             System::Langgraph | System::Restate => self.peer_resumes,
         }
     }

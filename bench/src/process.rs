@@ -15,14 +15,62 @@ use tokio::process::Child;
 ///
 /// It is gone.
 pub(crate) fn processor(pid: u32) -> anyhow::Result<Duration> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat"))?;
-    // The name in parentheses may have spaces; utime and stime are the 12th and 13th after it.
-    let (_, rest) = stat.rsplit_once(')').context("the system says nothing")?;
-    let ticks = rest.split_whitespace().skip(11).take(2);
-    let ticks: u64 = ticks.filter_map(|word| word.parse::<u64>().ok()).sum();
-    Ok(Duration::from_secs_f64(
-        ticks as f64 / clock_ticks_per_second() as f64,
-    ))
+    let had = Had::of(pid)?;
+    Ok(in_seconds(had.itself))
+}
+
+/// What a process and its children have had, with those that have ended.
+///
+/// # Errors
+///
+/// It is gone.
+pub(crate) fn processor_of_all(pid: u32) -> anyhow::Result<Duration> {
+    let parent = Had::of(pid)?;
+    let mut ticks = parent.itself + parent.ended;
+    for entry in fs::read_dir("/proc")? {
+        let name = entry?.file_name();
+        let Some(child) = name.to_str().and_then(|name| name.parse().ok()) else {
+            continue;
+        };
+        // One that ends meanwhile is with the ended ones the next time.
+        if let Ok(child) = Had::of(child)
+            && child.parent == u64::from(pid)
+        {
+            ticks += child.itself;
+        }
+    }
+    Ok(in_seconds(ticks))
+}
+
+/// What a process has had of all processors, in ticks.
+struct Had {
+    parent: u64,
+    itself: u64,
+    /// By its children that have ended.
+    ended: u64,
+}
+
+impl Had {
+    fn of(pid: u32) -> anyhow::Result<Self> {
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat"))?;
+        // The name in parentheses may have spaces. After it the parent is the second, and utime, stime and what children
+        // had of both are the 12th to the 15th.
+        let (_, rest) = stat.rsplit_once(')').context("the system says nothing")?;
+        let words: Vec<u64> = rest
+            .split_whitespace()
+            .map(|word| word.parse().unwrap_or(0))
+            .collect();
+        let at = |place: usize| words.get(place).copied().unwrap_or(0);
+        Ok(Self {
+            parent: at(1),
+            itself: at(11) + at(12),
+            ended: at(13) + at(14),
+        })
+    }
+}
+
+fn in_seconds(ticks: u64) -> Duration {
+    Duration::from_secs_f64(ticks as f64 / clock_ticks_per_second() as f64)
 }
 
 /// The memory of a process that is really there.
@@ -62,7 +110,7 @@ mod tests {
         let own = std::process::id();
         assert!(rss_kb(own).unwrap() > 0);
         // It may be too young to have had a whole tick.
-        assert!(processor(own).is_ok());
+        assert!(processor(own).unwrap() <= processor_of_all(own).unwrap());
         assert!(processor(u32::MAX).is_err());
         assert!(rss_kb(u32::MAX).is_err());
     }

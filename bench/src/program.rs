@@ -1,11 +1,6 @@
 //! Processes of their own: for what must not share its memory with anything else, and for what is killed.
 
-use std::{
-    ffi::OsString,
-    path::{Path, PathBuf},
-    process::Stdio,
-    time::Duration,
-};
+use std::{ffi::OsString, path::PathBuf, process::Stdio, time::Duration};
 
 use anyhow::{Context as _, ensure};
 use serde::de::DeserializeOwned;
@@ -38,10 +33,10 @@ impl Program {
         Ok(Self::new(path, Vec::new()))
     }
 
-    /// The command to do `what` with a database.
-    pub(crate) fn command(&self, what: &str, file: &Path) -> Command {
+    /// The command to do `what` with the database of this url.
+    pub(crate) fn command(&self, what: &str, url: &str) -> Command {
         let mut command = Command::new(&self.path);
-        command.args(&self.leading).arg(what).arg(file);
+        command.args(&self.leading).args([what, url]);
         command.stdin(Stdio::null()).kill_on_drop(true);
         command
     }

@@ -24,8 +24,8 @@ const WORDS: usize = 4;
 #[derive(Debug)]
 pub(crate) struct Report {
     pub(crate) machine: Machine,
-    /// Which versions of which peers were measured.
-    pub(crate) peers: Vec<String>,
+    /// Which versions of what were measured, in lines.
+    pub(crate) versions: Vec<String>,
     pub(crate) rounds: usize,
     /// What was written per unit of each workload.
     pub(crate) weights: Vec<String>,
@@ -37,8 +37,8 @@ impl Report {
     /// The whole report as Markdown that reads well on a terminal too.
     pub(crate) fn markdown(&self) -> String {
         let mut text = format!("Machine: {}.\n", self.machine);
-        for peer in &self.peers {
-            writeln!(text, "Peer: {peer}.").ok();
+        for version in &self.versions {
+            writeln!(text, "{version}.").ok();
         }
         let plural = if self.rounds == 1 { "" } else { "s" };
         writeln!(text, "Medians of {} round{plural}.\n", self.rounds).ok();

@@ -1,6 +1,7 @@
 //! The rounds: every system in turn, on a new file each time, so that all of them see the same machine.
 
 mod killed;
+mod metered;
 mod parked;
 mod parked_http;
 mod parking;
@@ -8,7 +9,7 @@ mod parking_http;
 mod rates;
 mod steps;
 
-use std::{path::Path, sync::Arc};
+use std::sync::Arc;
 
 use anyhow::Context as _;
 
@@ -20,7 +21,7 @@ use crate::{
     program::Program,
     recording::Recording,
     restate::Restate,
-    rounds::{parked::Crowds, rates::Rates},
+    rounds::rates::Rates,
     script::Script,
     workload::Workload,
 };
@@ -36,11 +37,11 @@ pub(crate) struct Peers {
 
 impl Peers {
     /// Which versions of what they are.
-    pub(crate) fn about(&self) -> Vec<String> {
+    pub(crate) fn about(&self) -> impl Iterator<Item = String> {
         let langgraph = self.langgraph.as_ref().map(Langgraph::about);
         let restate = self.restate.as_ref().map(Restate::about);
         let all = langgraph.into_iter().chain(restate);
-        all.map(str::to_owned).collect()
+        all.map(|about| format!("Peer: {about}"))
     }
 }
 
@@ -56,20 +57,16 @@ pub(crate) struct Rounds<'a> {
 }
 
 impl<'a> Rounds<'a> {
-    /// With databases in this folder.
-    ///
-    /// # Errors
-    ///
-    /// A server is to be measured, and was not built.
-    pub(crate) fn new(plan: Plan, folder: &'a Path, peers: Peers) -> anyhow::Result<Self> {
-        Ok(Self {
+    /// With databases that are made there.
+    pub(crate) fn new(plan: Plan, databases: Databases<'a>, peers: Peers) -> Self {
+        Self {
             plan,
-            databases: Databases::new(folder),
+            databases,
             peers,
             samples: Samples::default(),
             rates: Rates::default(),
             weights: Vec::new(),
-        })
+        }
     }
 
     /// The samples, and what was written, in words.
@@ -89,27 +86,24 @@ impl<'a> Rounds<'a> {
         for round in 1..=self.plan.rounds {
             eprintln!("round {round} of {}", self.plan.rounds);
             self.rates.clear();
-            if self.plan.has(Workload::W1) {
-                for concurrency in self.plan.concurrencies.clone() {
-                    self.park(concurrency, &parking).await?;
+            for workload in self.plan.workloads.clone() {
+                let concurrencies = self.plan.concurrencies(workload.backend());
+                match workload {
+                    Workload::W1 | Workload::W1Pg => {
+                        for concurrency in concurrencies {
+                            self.park(workload, concurrency, &parking).await?;
+                        }
+                    }
+                    Workload::W1Http => {
+                        for concurrency in concurrencies {
+                            self.park_over_http(concurrency)?;
+                        }
+                    }
+                    Workload::W2 | Workload::W2Pg => self.resume(workload, &crowds).await?,
+                    Workload::W2Http => self.resume_over_http(&crowds)?,
+                    Workload::W3 | Workload::W3Pg => self.step(workload, steps.as_ref()).await?,
+                    Workload::W4 | Workload::W4Pg => self.kill(workload, &crowds).await?,
                 }
-            }
-            if self.plan.has(Workload::W1Http) {
-                for concurrency in self.plan.concurrencies.clone() {
-                    self.park_over_http(concurrency)?;
-                }
-            }
-            if self.plan.has(Workload::W2) {
-                self.resume(&crowds).await?;
-            }
-            if self.plan.has(Workload::W2Http) {
-                self.resume_over_http(&crowds)?;
-            }
-            if self.plan.has(Workload::W3) {
-                self.step(steps.as_ref()).await?;
-            }
-            if self.plan.has(Workload::W4) {
-                self.kill(&crowds).await?;
             }
         }
         Ok(())
@@ -140,16 +134,8 @@ impl<'a> Rounds<'a> {
         Ok(match system {
             System::Holdpoint => Some(Program::ourselves()?),
             System::Langgraph => Some(self.langgraph()?.program()),
-            System::Ceiling | System::Restate => None,
+            System::Ceiling | System::Pgbench | System::Restate => None,
         })
-    }
-
-    /// The largest of what is parked for a system.
-    fn largest(&self, crowds: &Crowds, system: System) -> Option<usize> {
-        let parked = self.plan.parked(system);
-        parked
-            .into_iter()
-            .rfind(|parked| crowds.has(system, *parked))
     }
 }
 

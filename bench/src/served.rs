@@ -5,8 +5,6 @@ mod chat;
 mod runs;
 mod server;
 
-use std::path::Path;
-
 use anyhow::ensure;
 use futures::future::try_join_all;
 use tokio::time::Instant;
@@ -44,8 +42,8 @@ pub(crate) struct ResumedOverHttp {
 /// # Errors
 ///
 /// A run fails, does not end as finished, or its effect did not happen exactly once.
-pub(crate) async fn park(file: &Path, work: Parking, door: Door) -> anyhow::Result<Shared> {
-    let server = Server::start(file).await?;
+pub(crate) async fn park(url: &str, work: Parking, door: Door) -> anyhow::Result<Shared> {
+    let server = Server::start(url).await?;
     let (address, servers) = (server.address(), [server.pid()?]);
     let clients = 0..work.concurrency;
     let spent = match door {
@@ -65,19 +63,19 @@ pub(crate) async fn park(file: &Path, work: Parking, door: Door) -> anyhow::Resu
     Ok(spent)
 }
 
-/// W2: resumes some of those that are parked in a file, drawn at random, one after the other.
+/// W2: resumes some of those that are parked in a database, drawn at random, one after the other.
 ///
 /// # Errors
 ///
 /// A run fails, does not end as finished, or its effect did not happen exactly once.
 pub(crate) async fn resume(
-    file: &Path,
+    url: &str,
     parked: usize,
     resumes: usize,
 ) -> anyhow::Result<ResumedOverHttp> {
-    let server = Server::start(file).await?;
+    let server = Server::start(url).await?;
     // A server remembers what it parked last. Nobody answers within milliseconds, so another process parks.
-    let other = Bench::new(open(file)?, Asking::Always, 1, 0).await?;
+    let other = Bench::new(open(url).await?, Asking::Always, 1, 0).await?;
     let mut client = Caller::connect(server.address()).await?;
     let mut crowd = Crowd::new(0..parked);
     let mut resume_ms = Vec::with_capacity(resumes);

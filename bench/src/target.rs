@@ -25,7 +25,7 @@ enum Bound {
 }
 
 /// The targets.
-pub(crate) const TARGETS: [Target; 14] = [
+pub(crate) const TARGETS: [Target; 23] = [
     at(Workload::W1, 32, "of_ceiling", Bound::AtLeast(0.5)),
     at(Workload::W1, 128, "of_ceiling", Bound::AtLeast(0.5)),
     at(Workload::W1, 32, "over_langgraph", Bound::AtLeast(25.0)),
@@ -40,6 +40,15 @@ pub(crate) const TARGETS: [Target; 14] = [
     at(Workload::W3, 1, "disk_over_text", Bound::AtMost(4.0)),
     among(Workload::W4, "ready_ms", Bound::Under(1_000.0)),
     among(Workload::W4, "first_resume_ms", Bound::Under(1_000.0)),
+    at(Workload::W1Pg, 32, "over_langgraph", Bound::AtLeast(25.0)),
+    at(Workload::W1Pg, 64, "commits_per_run", Bound::Under(1.0)),
+    among(Workload::W2Pg, "p99_over_fewest", Bound::AtMost(1.5)),
+    among(Workload::W2Pg, "rss_growth_mb", Bound::Under(16.0)),
+    among(Workload::W2Pg, "page_ms", Bound::Under(5.0)),
+    at(Workload::W3Pg, 1, "last_over_first", Bound::AtMost(1.2)),
+    at(Workload::W3Pg, 1, "disk_over_text", Bound::AtMost(4.0)),
+    among(Workload::W4Pg, "ready_ms", Bound::Under(1_000.0)),
+    among(Workload::W4Pg, "first_resume_ms", Bound::Under(1_000.0)),
 ];
 
 const fn at(workload: Workload, concurrency: usize, metric: &'static str, bound: Bound) -> Target {

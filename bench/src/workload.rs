@@ -14,6 +14,10 @@ pub(crate) enum Workload {
     /// Runs that are parked and resumed.
     #[value(name = "W1")]
     W1,
+    /// The same on PostgreSQL.
+    #[value(name = "W1-pg")]
+    #[serde(rename = "W1-pg")]
+    W1Pg,
     /// The same through a server.
     #[value(name = "W1-http")]
     #[serde(rename = "W1-http")]
@@ -21,6 +25,10 @@ pub(crate) enum Workload {
     /// Resumes while others are parked.
     #[value(name = "W2")]
     W2,
+    /// The same on PostgreSQL.
+    #[value(name = "W2-pg")]
+    #[serde(rename = "W2-pg")]
+    W2Pg,
     /// The same through a server.
     #[value(name = "W2-http")]
     #[serde(rename = "W2-http")]
@@ -28,31 +36,69 @@ pub(crate) enum Workload {
     /// One thread of many steps.
     #[value(name = "W3")]
     W3,
+    /// The same on PostgreSQL.
+    #[value(name = "W3-pg")]
+    #[serde(rename = "W3-pg")]
+    W3Pg,
     /// A start after `kill -9`.
     #[value(name = "W4")]
     W4,
+    /// The same on PostgreSQL.
+    #[value(name = "W4-pg")]
+    #[serde(rename = "W4-pg")]
+    W4Pg,
+}
+
+/// In what something is stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Backend {
+    Sqlite,
+    Postgres,
+}
+
+impl Backend {
+    /// Both.
+    pub(crate) const ALL: [Self; 2] = [Self::Sqlite, Self::Postgres];
 }
 
 impl Workload {
     /// All of them.
-    pub(crate) const ALL: [Self; 6] = [
+    pub(crate) const ALL: [Self; 10] = [
         Self::W1,
         Self::W1Http,
         Self::W2,
         Self::W2Http,
         Self::W3,
         Self::W4,
+        Self::W1Pg,
+        Self::W2Pg,
+        Self::W3Pg,
+        Self::W4Pg,
     ];
+
+    /// In what it is stored.
+    pub(crate) const fn backend(self) -> Backend {
+        match self {
+            Self::W1 | Self::W1Http | Self::W2 | Self::W2Http | Self::W3 | Self::W4 => {
+                Backend::Sqlite
+            }
+            Self::W1Pg | Self::W2Pg | Self::W3Pg | Self::W4Pg => Backend::Postgres,
+        }
+    }
 
     /// The name in tables.
     pub(crate) const fn as_str(self) -> &'static str {
         match self {
             Self::W1 => "W1",
+            Self::W1Pg => "W1-pg",
             Self::W1Http => "W1-http",
             Self::W2 => "W2",
+            Self::W2Pg => "W2-pg",
             Self::W2Http => "W2-http",
             Self::W3 => "W3",
+            Self::W3Pg => "W3-pg",
             Self::W4 => "W4",
+            Self::W4Pg => "W4-pg",
         }
     }
 }

@@ -1,10 +1,11 @@
 """LangGraph, doing what Holdpoint is measured by.
 
-    peer.py COMMAND FILE [OPTIONS]
+    peer.py COMMAND URL [OPTIONS]
 
 The graph is the least that parks: one node, which asks with `interrupt()` before its effect and is resumed with
 `Command(resume=...)`. There is no model: a node that called one would only be slower. The checkpointer is the one
-from PyPI on a file, with the durability that Holdpoint has: WAL, `synchronous=FULL`, `durability="sync"`.
+from PyPI, with the durability that Holdpoint has: on a file (`sqlite:PATH`) WAL and `synchronous=FULL`, on a server
+(`postgres://...`) what that does by itself, and always `durability="sync"`.
 
 What was measured goes to stdout as JSON. Loading Python and LangGraph is not measured, except by `start`, which is
 about nothing else: whoever started it takes the time of each of its lines.
@@ -20,25 +21,33 @@ import sqlite3
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager, closing
+from contextlib import asynccontextmanager, closing, contextmanager
 from importlib.metadata import version
 from itertools import count
+from queue import SimpleQueue
 from typing import Annotated, TypedDict
 
 # Nothing that is measured goes anywhere else; read when the library is loaded.
 os.environ["LANGSMITH_TRACING"] = os.environ["LANGCHAIN_TRACING_V2"] = "false"
 
 import aiosqlite
+import psycopg
 from langgraph.channels.delta import DeltaChannel
+from langgraph.checkpoint.postgres import PostgresSaver
+from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.graph import END, START, StateGraph
 from langgraph.types import Command, interrupt
+from psycopg.rows import dict_row
+from psycopg_pool import AsyncConnectionPool, ConnectionPool
 
 PRAGMAS = ("PRAGMA journal_mode=WAL", "PRAGMA synchronous=FULL")
 PAGE = 50
 PAGES = 20
 WARM_UP = 20
+# As `PostgresSaver.from_conn_string` connects.
+CONNECTING = {"autocommit": True, "prepare_threshold": 0, "row_factory": dict_row}
 
 
 class Transfer(TypedDict, total=False):
@@ -83,8 +92,12 @@ def transfers(node, saver):
     return graph.compile(checkpointer=saver)
 
 
-def connect(file):
-    connection = sqlite3.connect(file, check_same_thread=False)
+def is_server(url):
+    return url.startswith("postgres://")
+
+
+def connect_file(url):
+    connection = sqlite3.connect(url.removeprefix("sqlite:"), check_same_thread=False)
     for pragma in PRAGMAS:
         connection.execute(pragma)
     check(connection.execute("PRAGMA journal_mode").fetchone() == ("wal",), "no WAL")
@@ -92,12 +105,51 @@ def connect(file):
     return connection
 
 
+@contextmanager
+def saving(url):
+    """A saver for one client."""
+    if is_server(url):
+        with psycopg.connect(url, **CONNECTING) as connection:
+            yield PostgresSaver(connection)
+    else:
+        with closing(connect_file(url)) as connection:
+            yield SqliteSaver(connection)
+
+
+@contextmanager
+def savers(url, clients):
+    """A saver for each client. A saver has a lock, so on a server each has its own; of a file there is one connection."""
+    if is_server(url):
+        with ConnectionPool(url, min_size=clients, max_size=clients, kwargs=CONNECTING, open=False) as pool:
+            pool.wait()
+            yield [PostgresSaver(pool) for _ in range(clients)]
+    else:
+        with saving(url) as saver:
+            yield [saver] * clients
+
+
 @asynccontextmanager
-async def connect_async(file):
-    async with aiosqlite.connect(file) as connection:
-        for pragma in PRAGMAS:
-            await connection.execute(pragma)
-        yield connection
+async def savers_async(url, clients):
+    if is_server(url):
+        async with AsyncConnectionPool(url, min_size=clients, max_size=clients, kwargs=CONNECTING, open=False) as pool:
+            await pool.wait()
+            yield [AsyncPostgresSaver(pool) for _ in range(clients)]
+    else:
+        async with aiosqlite.connect(url.removeprefix("sqlite:")) as connection:
+            for pragma in PRAGMAS:
+                await connection.execute(pragma)
+            yield [AsyncSqliteSaver(connection)] * clients
+
+
+def newest_first(saver):
+    """All checkpoints. One saver reads them as they are wanted, the other all that it is asked for at once."""
+    if isinstance(saver, SqliteSaver):
+        yield from saver.list(None)
+        return
+    before = None
+    while found := list(saver.list(None, before=before, limit=4 * PAGE)):
+        yield from found
+        before = found[-1].config
 
 
 def check(holds, otherwise):
@@ -115,10 +167,10 @@ def session(run, generation=0):
 
 
 class Sync:
-    """A graph with `SqliteSaver`, called by one client."""
+    """A graph with a saver, called by one client."""
 
-    def __init__(self, connection):
-        self.saver = SqliteSaver(connection)
+    def __init__(self, saver):
+        self.saver = saver
         self.graph = transfers(act, self.saver)
 
     def park(self, name):
@@ -133,7 +185,7 @@ class Sync:
         """The first of what is pending. LangGraph keeps no list of it, so all threads are walked, newest first, until
         there is enough: of each the newest checkpoint, if a question belongs to it."""
         seen, found = set(), []
-        checkpoints = self.saver.list(None)
+        checkpoints = newest_first(self.saver)
         with closing(checkpoints):
             for checkpoint in checkpoints:
                 name = checkpoint.config["configurable"]["thread_id"]
@@ -148,10 +200,10 @@ class Sync:
 
 
 class Async:
-    """A graph with `AsyncSqliteSaver`, called by any number of clients in one event loop."""
+    """A graph with an asynchronous saver, called by one of the clients in one event loop."""
 
-    def __init__(self, connection):
-        self.graph = transfers(act_async, AsyncSqliteSaver(connection))
+    def __init__(self, saver):
+        self.graph = transfers(act_async, saver)
 
     async def park(self, name):
         state = await self.graph.ainvoke({"request": "Transfer the money, please."}, thread(name), durability="sync")
@@ -162,15 +214,15 @@ class Async:
         check(state.get("result") == "transferred", "it did not finish")
 
 
-async def by_clients(clients, runs, work):
-    """Has `clients` clients do `work` for all runs, each taking the next one when it is done."""
+async def by_clients(agents, runs, work):
+    """Has clients, each with its agent, do `work` for all runs, each taking the next one when it is done."""
     rest = iter(runs)
 
-    async def client():
+    async def client(agent):
         for run in rest:
-            await work(run)
+            await work(agent, run)
 
-    await asyncio.gather(*(client() for _ in range(clients)))
+    await asyncio.gather(*map(client, agents))
 
 
 class Watch:
@@ -182,40 +234,45 @@ class Watch:
 
 
 def cycle(args):
-    """W1: parks and resumes runs."""
+    """W1: parks and resumes runs, after some that do not count."""
+    end = args.warm_up + args.runs
     if args.saver == "sync":
-        with closing(connect(args.file)) as connection:
-            agent = Sync(connection)
-            agent.saver.setup()
+        with savers(args.url, args.concurrency) as all_savers, ThreadPoolExecutor(args.concurrency) as clients:
+            all_savers[0].setup()
+            agents = SimpleQueue()
+            for saver in all_savers:
+                agents.put(Sync(saver))
 
             def one(run):
+                agent = agents.get()
                 agent.park(session(run))
                 agent.resume(session(run))
+                agents.put(agent)
 
-            with ThreadPoolExecutor(args.concurrency) as clients:
-                # Starting threads is no part of it.
-                list(clients.map(lambda _: time.sleep(0.01), range(args.concurrency)))
-                watch = Watch()
-                list(clients.map(one, range(args.runs)))
-                spent = watch.spent()
+            # Starting threads is no part of it.
+            list(clients.map(lambda _: time.sleep(0.01), range(args.concurrency)))
+            list(clients.map(one, range(args.warm_up)))
+            watch = Watch()
+            list(clients.map(one, range(args.warm_up, end)))
+            spent = watch.spent()
     else:
 
+        async def one(agent, run):
+            await agent.park(session(run))
+            await agent.resume(session(run))
+
         async def main():
-            async with connect_async(args.file) as connection:
-                agent = Async(connection)
-                await agent.graph.checkpointer.setup()
-
-                async def one(run):
-                    await agent.park(session(run))
-                    await agent.resume(session(run))
-
+            async with savers_async(args.url, args.concurrency) as all_savers:
+                await all_savers[0].setup()
+                agents = [Async(saver) for saver in all_savers]
+                await by_clients(agents, range(args.warm_up), one)
                 watch = Watch()
-                await by_clients(args.concurrency, range(args.runs), one)
+                await by_clients(agents, range(args.warm_up, end), one)
                 return watch.spent()
 
         spent = asyncio.run(main())
     total = effects.total()
-    check(total == args.runs, f"{total} effects in {args.runs} runs")
+    check(total == end, f"{total} effects in {end} runs")
     tell(spent)
 
 
@@ -237,8 +294,9 @@ def steps(args):
     graph.add_node("step", step)
     graph.add_edge(START, "step")
     graph.add_conditional_edges("step", lambda state: END if len(state["messages"]) >= args.steps else "step")
-    with closing(connect(args.file)) as connection:
-        graph = graph.compile(checkpointer=SqliteSaver(connection))
+    with saving(args.url) as saver:
+        saver.setup()
+        graph = graph.compile(checkpointer=saver)
         config = thread("thread", recursion_limit=args.steps + 10)
         state = graph.invoke({"messages": []}, config, durability="sync")
         times.append(time.perf_counter())
@@ -250,10 +308,10 @@ def park(args):
     """Parks runs, as many at a time as is fastest."""
 
     async def main():
-        async with connect_async(args.file) as connection:
-            agent = Async(connection)
-            await agent.graph.checkpointer.setup()
-            await by_clients(32, range(args.first, args.parked), lambda run: agent.park(session(run)))
+        async with savers_async(args.url, 32) as all_savers:
+            await all_savers[0].setup()
+            runs = range(args.first, args.parked)
+            await by_clients(map(Async, all_savers), runs, lambda agent, run: agent.park(session(run)))
 
     asyncio.run(main())
     tell(args.parked)
@@ -278,8 +336,8 @@ class Crowd:
 
 def resume(args):
     """W2: what it takes to list and to resume while others are parked."""
-    with closing(connect(args.file)) as connection:
-        agent, crowd = Sync(connection), Crowd(args.parked)
+    with saving(args.url) as saver:
+        agent, crowd = Sync(saver), Crowd(args.parked)
         page_ms, resume_ms = [], []
         for _ in range(PAGES):
             began = time.perf_counter()
@@ -298,8 +356,8 @@ def resume(args):
 
 def work(args):
     """W4: resumes and parks until it is killed, saying how far it is."""
-    with closing(connect(args.file)) as connection:
-        agent, crowd = Sync(connection), Crowd(args.parked)
+    with saving(args.url) as saver:
+        agent, crowd = Sync(saver), Crowd(args.parked)
         for nth in count(1):
             run, name = crowd.any()
             agent.resume(name)
@@ -309,8 +367,8 @@ def work(args):
 
 def start(args):
     """W4: what a process does that comes after one that was killed."""
-    with closing(connect(args.file)) as connection:
-        agent = Sync(connection)
+    with saving(args.url) as saver:
+        agent = Sync(saver)
         found = agent.page(PAGE)
         check(len(found) == min(PAGE, args.parked), "the page is not full")
         tell("ready")
@@ -319,10 +377,12 @@ def start(args):
 
 
 def about(args):
-    names = ("langgraph", "langgraph-checkpoint-sqlite")
+    graph, *rest = [
+        f"{name} {version(name)}"
+        for name in ("langgraph", "langgraph-checkpoint-sqlite", "langgraph-checkpoint-postgres", "psycopg-binary")
+    ]
     python = ".".join(map(str, sys.version_info[:3]))
-    libraries = " with ".join(f"{name} {version(name)}" for name in names)
-    tell(f"{libraries}, on Python {python} with SQLite {sqlite3.sqlite_version}")
+    tell(f"{graph} with {', '.join(rest)}, on Python {python} with SQLite {sqlite3.sqlite_version}")
 
 
 def rss_kb():
@@ -337,11 +397,12 @@ def tell(value):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("command", choices=[run.__name__ for run in COMMANDS])
-    parser.add_argument("file", nargs="?")
+    parser.add_argument("url")
     parser.add_argument("--saver", choices=["sync", "async"])
     parser.add_argument("--channel", choices=["plain", "delta"])
     for name in ("runs", "concurrency", "steps", "characters", "first", "parked", "resumes"):
         parser.add_argument(f"--{name}", type=int)
+    parser.add_argument("--warm-up", type=int, default=0)
     args = parser.parse_args()
     next(run for run in COMMANDS if run.__name__ == args.command)(args)
 

@@ -1,37 +1,50 @@
 //! W2: what a resume costs while others are parked.
 
-use std::path::{Path, PathBuf};
-
 use anyhow::Context as _;
 
 use super::{Rounds, setting};
 use crate::{
     crowd::Resumed,
-    database,
+    database::Database,
     holdpoint::{self, Bench},
     measurement::{Setting, System, median, quantile},
     scene::Asking,
-    workload::Workload,
+    workload::{Backend, Workload},
 };
 
 /// The databases with parked runs: made once, copied for each measurement.
 #[derive(Debug, Default)]
-pub(super) struct Crowds(Vec<(System, usize, PathBuf)>);
+pub(super) struct Crowds(Vec<Crowd>);
+
+#[derive(Debug)]
+struct Crowd {
+    backend: Backend,
+    by: System,
+    parked: usize,
+    database: Database,
+}
 
 impl Crowds {
-    /// Whether so many were parked.
-    pub(super) fn has(&self, system: System, parked: usize) -> bool {
-        self.file(system, parked).is_ok()
+    fn of(&self, backend: Backend, by: System) -> impl DoubleEndedIterator<Item = &Crowd> {
+        let all = self.0.iter();
+        all.filter(move |crowd| (crowd.backend, crowd.by) == (backend, by))
+    }
+
+    /// How many were parked at most.
+    pub(super) fn largest(&self, backend: Backend, by: System) -> Option<usize> {
+        self.of(backend, by).map(|crowd| crowd.parked).max()
     }
 
     /// The database in which so many were parked.
-    pub(super) fn file(&self, system: System, parked: usize) -> anyhow::Result<&Path> {
-        let found = self
-            .0
-            .iter()
-            .find(|(by, many, _)| (*by, *many) == (system, parked));
+    pub(super) fn get(
+        &self,
+        backend: Backend,
+        by: System,
+        parked: usize,
+    ) -> anyhow::Result<&Database> {
+        let found = self.of(backend, by).find(|crowd| crowd.parked == parked);
         found
-            .map(|(_, _, file)| file.as_path())
+            .map(|crowd| &crowd.database)
             .with_context(|| format!("{parked} were never parked"))
     }
 }
@@ -47,38 +60,71 @@ impl Rounds<'_> {
     /// Parks what W2, over HTTP or not, and W4 need. A larger crowd is the one before and more.
     pub(super) async fn gather(&mut self) -> anyhow::Result<Crowds> {
         let mut crowds = Crowds::default();
-        let workloads = [Workload::W2, Workload::W2Http, Workload::W4];
-        for system in self.plan.systems(Workload::W2) {
-            let has_part = |workload: &Workload| {
-                self.plan.has(*workload) && self.plan.systems(*workload).contains(&system)
-            };
-            if workloads.iter().any(has_part) {
-                self.gather_for(system, &mut crowds).await?;
+        let workloads = [
+            Workload::W2,
+            Workload::W2Http,
+            Workload::W4,
+            Workload::W2Pg,
+            Workload::W4Pg,
+        ];
+        for backend in Backend::ALL {
+            let planned = self.plan.on(backend, &workloads);
+            for system in self.plan.systems.clone() {
+                let mut planned = planned.iter();
+                if planned.any(|workload| self.plan.systems(*workload).contains(&system)) {
+                    self.gather_for(backend, system, &mut crowds).await?;
+                }
             }
         }
         Ok(crowds)
     }
 
-    async fn gather_for(&mut self, system: System, crowds: &mut Crowds) -> anyhow::Result<()> {
-        let mut before: Option<(usize, PathBuf)> = None;
-        for parked in self.plan.parked(system) {
-            eprintln!("parking {parked}, {}", system.as_str());
-            let (first, file) = match &before {
-                None => (0, self.databases.fresh()),
-                Some((first, file)) => (*first, self.databases.copy(file)?),
+    async fn gather_for(
+        &mut self,
+        backend: Backend,
+        by: System,
+        crowds: &mut Crowds,
+    ) -> anyhow::Result<()> {
+        for parked in self.plan.parked(by) {
+            eprintln!("parking {parked}, {} on {backend:?}", by.as_str());
+            let (first, database) = match crowds.of(backend, by).next_back() {
+                None => (0, self.databases.fresh(backend)?),
+                Some(before) => (before.parked, self.databases.copy(&before.database)?),
             };
-            let runs = first..parked;
-            match system {
+            let (url, runs) = (database.url(), first..parked);
+            match by {
                 System::Holdpoint => {
-                    let bench = Bench::new(holdpoint::open(&file)?, Asking::Always, 1, 0);
-                    holdpoint::gather(bench.await?, runs).await?;
+                    let store = holdpoint::open(&url).await?;
+                    let bench = Bench::new(store, Asking::Always, 1, 0).await?;
+                    holdpoint::gather(bench, runs).await?;
                 }
-                System::Langgraph => self.langgraph()?.park(&file, runs).await?,
-                System::Ceiling | System::Restate => continue,
+                System::Langgraph => self.langgraph()?.park(&url, runs).await?,
+                System::Ceiling | System::Pgbench | System::Restate => continue,
             }
-            database::settle(&file)?;
-            before = Some((parked, file.clone()));
-            crowds.0.push((system, parked, file));
+            database.settle()?;
+            self.note_size(backend, by, parked, &database)?;
+            crowds.0.push(Crowd {
+                backend,
+                by,
+                parked,
+                database,
+            });
+        }
+        Ok(())
+    }
+
+    /// Notes how large a database with parked runs is, if it is on a server and anything else is measured on it.
+    fn note_size(
+        &mut self,
+        backend: Backend,
+        by: System,
+        parked: usize,
+        database: &Database,
+    ) -> anyhow::Result<()> {
+        if backend == Backend::Postgres && self.plan.has(Workload::W2Pg) {
+            let setting = setting(Workload::W2Pg, by, 1, parked);
+            let size = database.size()? as f64 / parked as f64;
+            self.add(setting, "bytes_per_parked", "bytes", size);
         }
         Ok(())
     }
@@ -112,21 +158,26 @@ impl Rounds<'_> {
     }
 
     /// Measures everyone once, in processes of their own.
-    pub(super) async fn resume(&mut self, crowds: &Crowds) -> anyhow::Result<()> {
-        for system in self.plan.systems(Workload::W2) {
+    pub(super) async fn resume(
+        &mut self,
+        workload: Workload,
+        crowds: &Crowds,
+    ) -> anyhow::Result<()> {
+        for system in self.plan.systems(workload) {
             let Some(program) = self.program(system)? else {
                 continue;
             };
             let mut fewest = None;
             for parked in self.plan.parked(system) {
-                let file = self.databases.copy(crowds.file(system, parked)?)?;
+                let crowd = crowds.get(workload.backend(), system, parked)?;
+                let database = self.databases.copy(crowd)?;
                 let resumes = self.plan.resumes(system);
-                let mut command = program.command("resume", &file);
+                let mut command = program.command("resume", &database.url());
                 command.args(["--parked", &parked.to_string()]);
                 command.args(["--resumes", &resumes.to_string()]);
                 let measured: Resumed = program.measure(command).await?;
-                database::remove(&file)?;
-                let setting = setting(Workload::W2, system, 1, parked);
+                database.remove()?;
+                let setting = setting(workload, system, 1, parked);
                 let page = median(&measured.page_ms);
                 self.add(setting, "page_ms", "ms", page);
                 self.note_resumes(setting, &measured.resume_ms, measured.rss_kb, &mut fewest);

@@ -4,12 +4,14 @@ use std::sync::Arc;
 
 use super::{Rounds, scripts, setting};
 use crate::{
-    ceiling, database, holdpoint,
+    ceiling,
+    database::Database,
+    holdpoint::{self, Cycles},
     langgraph::Saver,
     measurement::System,
     recording::Recording,
     script::{Script, Weight},
-    workload::{Parking, Spent, Workload},
+    workload::{Backend, Parking, Spent, Workload},
 };
 
 impl Rounds<'_> {
@@ -18,16 +20,19 @@ impl Rounds<'_> {
         if !self.needs_script(Workload::W1) {
             return Ok(Arc::default());
         }
-        let file = self.databases.fresh();
-        let recording = Arc::new(Recording::new(holdpoint::open(&file)?));
+        let database = self.databases.fresh(Backend::Sqlite)?;
+        let store = holdpoint::open(&database.url()).await?;
+        let recording = Arc::new(Recording::new(store));
         let work = Parking {
             runs: self.plan.runs,
             concurrency: 32,
         };
-        holdpoint::park(recording.clone(), work).await?;
+        let mut cycles = Cycles::new(recording.clone()).await?;
+        cycles.go(work).await?;
+        cycles.check().await?;
         let scripts = scripts(&recording);
         drop(recording);
-        database::remove(&file)?;
+        database.remove()?;
         let weight = Weight::of(&scripts);
         self.weights
             .push(format!("W1, per run: {}.", weight.per(work.runs)));
@@ -37,66 +42,83 @@ impl Rounds<'_> {
     /// Measures everyone once.
     pub(super) async fn park(
         &mut self,
+        workload: Workload,
         concurrency: usize,
         scripts: &Arc<Vec<Arc<Script>>>,
     ) -> anyhow::Result<()> {
-        let work = Parking {
-            runs: self.plan.runs,
-            concurrency,
-        };
-        for system in self.plan.systems(Workload::W1) {
-            let (spent, runs) = match system {
-                System::Holdpoint => {
-                    let file = self.databases.fresh();
-                    let spent = holdpoint::park(holdpoint::open(&file)?, work).await?;
-                    database::remove(&file)?;
-                    (spent, work.runs)
+        for system in self.plan.systems(workload) {
+            let runs = match system {
+                System::Langgraph => self.plan.peer_runs,
+                System::Holdpoint | System::Ceiling | System::Pgbench | System::Restate => {
+                    self.plan.runs
                 }
+            };
+            let work = Parking { runs, concurrency };
+            let spent = match system {
+                System::Holdpoint => self.park_ourselves(workload, work).await?,
                 System::Ceiling => {
-                    let file = self.databases.fresh();
-                    let spent = ceiling::park(&file, scripts, work).await?;
-                    database::remove(&file)?;
-                    (spent, work.runs)
+                    let database = self.databases.fresh(Backend::Sqlite)?;
+                    let spent = ceiling::park(database.file()?, scripts, work).await?;
+                    database.remove()?;
+                    spent
+                }
+                System::Pgbench => {
+                    self.commit(concurrency)?;
+                    continue;
                 }
                 System::Restate => anyhow::bail!("Restate has no part in W1"),
-                System::Langgraph => {
-                    let work = Parking {
-                        runs: self.plan.peer_runs,
-                        concurrency,
-                    };
-                    (self.park_peer(work).await?, work.runs)
-                }
+                System::Langgraph => self.park_peer(workload, work).await?,
             };
             let rate = runs as f64 / spent.time.as_secs_f64();
             let processor = spent.processor.as_secs_f64() * 1e6 / runs as f64;
-            let name = system.as_str();
             eprintln!(
-                "W1 at {concurrency}, {name}: {rate:.0} runs/s, {processor:.0} µs of processor each"
+                "{} at {concurrency}, {}: {rate:.0} runs/s, {processor:.0} µs of processor each",
+                workload.as_str(),
+                system.as_str()
             );
-            let setting = setting(Workload::W1, system, concurrency, 0);
+            let setting = setting(workload, system, concurrency, 0);
             self.add(setting, "runs_per_s", "1/s", rate);
             self.add(setting, "processor_us_per_run", "us", processor);
             self.rates.note(setting, "runs_per_s", rate);
         }
-        self.compare(Workload::W1, concurrency);
+        self.compare(workload, concurrency);
         Ok(())
     }
 
-    /// The peer with either of its savers: the faster one counts.
-    async fn park_peer(&mut self, work: Parking) -> anyhow::Result<Spent> {
+    async fn park_ourselves(&mut self, workload: Workload, work: Parking) -> anyhow::Result<Spent> {
+        let database = self.databases.fresh(workload.backend())?;
+        let mut cycles = Cycles::new(holdpoint::open(&database.url()).await?).await?;
+        let spent = match &database {
+            Database::File(_) => cycles.go(work).await?,
+            Database::Server(on) => self.park_metered(&mut cycles, on, work).await?,
+        };
+        cycles.check().await?;
+        if let Database::Server(_) = database {
+            let setting = setting(workload, System::Holdpoint, work.concurrency, 0);
+            let all = (work.warm_up() + work.runs) as f64;
+            let size = database.size()? as f64;
+            self.add(setting, "bytes_per_run", "bytes", size / all);
+        }
+        database.remove()?;
+        Ok(spent)
+    }
+
+    /// The peer in either of its forms: the faster one counts.
+    async fn park_peer(&mut self, workload: Workload, work: Parking) -> anyhow::Result<Spent> {
         let mut fastest: Option<Spent> = None;
         for saver in [Saver::Sync, Saver::Async] {
-            let file = self.databases.fresh();
+            let database = self.databases.fresh(workload.backend())?;
             let spent = self
                 .langgraph()?
-                .park_and_resume(&file, work, saver)
+                .park_and_resume(&database, work, saver)
                 .await?;
-            database::remove(&file)?;
+            database.remove()?;
             let rate = work.runs as f64 / spent.time.as_secs_f64();
-            let name = saver.as_str();
             eprintln!(
-                "W1 at {}, langgraph ({name}): {rate:.1} runs/s",
-                work.concurrency
+                "{} at {}, langgraph ({}): {rate:.1} runs/s",
+                workload.as_str(),
+                work.concurrency,
+                saver.as_str()
             );
             if fastest.is_none_or(|fastest| spent.time < fastest.time) {
                 fastest = Some(spent);

@@ -4,7 +4,6 @@ use std::{fs, time::Duration};
 
 use super::{Rounds, setting};
 use crate::{
-    database,
     lean::alone,
     measurement::System,
     restate::Shape,
@@ -59,7 +58,7 @@ impl Rounds<'_> {
 
     /// Restate, with what it keeps in a folder of its own.
     fn park_restate(&mut self, concurrency: usize, shape: Shape) -> anyhow::Result<()> {
-        let folder = self.databases.fresh().with_extension("restate");
+        let folder = self.databases.path("restate");
         let runs = self.plan.restate_runs;
         let work = Parking { runs, concurrency };
         let spent = alone(self.restate()?.park(&folder, work, shape))?;
@@ -74,11 +73,11 @@ impl Rounds<'_> {
 
     /// Holdpoint, at one of its doors.
     fn park_at(&mut self, concurrency: usize, door: Door) -> anyhow::Result<()> {
-        let file = self.databases.fresh();
+        let database = self.databases.fresh(Workload::W1Http.backend())?;
         let runs = self.plan.runs;
         let work = Parking { runs, concurrency };
-        let spent = alone(served::park(&file, work, door))?;
-        database::remove(&file)?;
+        let spent = alone(served::park(&database.url(), work, door))?;
+        database.remove()?;
         let names = match door {
             Door::Runs => APART,
             Door::Chat => COUNTS,

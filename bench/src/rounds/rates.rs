@@ -35,12 +35,17 @@ impl Rounds<'_> {
     /// Divides Holdpoint's rate by those of the others in the same round, as far as they were measured. What has no part in
     /// a workload over HTTP is taken from the one without.
     pub(super) fn compare(&mut self, workload: Workload, concurrency: usize) {
+        let without = match workload {
+            Workload::W1Http => Workload::W1,
+            other => other,
+        };
         let others = [
-            (Workload::W1, System::Ceiling, RATE, "of_ceiling"),
-            (Workload::W1, System::Langgraph, RATE, "over_langgraph"),
-            (Workload::W1Http, System::Restate, RATE, "over_restate"),
+            (without, System::Ceiling, RATE, "of_ceiling"),
+            (without, System::Langgraph, RATE, "over_langgraph"),
+            (workload, System::Pgbench, "commits_per_s", "over_pgbench"),
+            (workload, System::Restate, RATE, "over_restate"),
             (
-                Workload::W1Http,
+                workload,
                 System::Restate,
                 "tuned_runs_per_s",
                 "over_restate_tuned",

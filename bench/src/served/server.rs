@@ -1,6 +1,6 @@
 //! A server in a process of its own: the bench, started once more as a program that serves its agent over HTTP.
 
-use std::{net::SocketAddr, path::Path, process::Stdio};
+use std::{net::SocketAddr, process::Stdio};
 
 use anyhow::Context as _;
 use holdpoint_server::{Access, Opening, ServerFile, ServerLimits};
@@ -23,11 +23,11 @@ use crate::{
 /// # Errors
 ///
 /// The database or the address cannot be used.
-pub(crate) async fn serve(file: &Path) -> anyhow::Result<()> {
+pub(crate) async fn serve(url: &str) -> anyhow::Result<()> {
     let scene = Scene::new(Asking::Always, 1, 0);
     let configuration = ServerFile {
         listen: SocketAddr::from(([127, 0, 0, 1], 0)),
-        store: format!("sqlite:{}", file.display()),
+        store: url.to_owned(),
         // With room for the clients of the bench, and for all that they leave parked.
         limits: ServerLimits {
             streams_per_key: 1_000,
@@ -66,9 +66,9 @@ impl Server {
     /// # Errors
     ///
     /// It does not start.
-    pub(super) async fn start(file: &Path) -> anyhow::Result<Self> {
+    pub(super) async fn start(url: &str) -> anyhow::Result<Self> {
         let mut child = Program::ourselves()?
-            .command("serve", file)
+            .command("serve", url)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
