@@ -87,12 +87,12 @@ fn a_file_of_a_newer_format_is_refused_by_number_and_not_touched() {
         OpenError::Newer {
             store: format!("`{}`", path.display()),
             found: 7,
-            reads: 1
+            reads: 2
         }
     );
     assert_eq!(
         refusal(&folder, "test.db"),
-        "`FOLDER/test.db` has format 7, but this version reads formats up to 1: use a newer version"
+        "`FOLDER/test.db` has format 7, but this version reads formats up to 2: use a newer version"
     );
     assert_eq!(bytes(&path), before);
 }
@@ -108,7 +108,7 @@ fn a_file_whose_layout_is_not_what_its_number_says_is_refused() {
         .unwrap();
     assert_eq!(
         refusal(&folder, "test.db"),
-        "`FOLDER/test.db` says it has format 1, but is not laid out as this version knows that format"
+        "`FOLDER/test.db` says it has format 2, but is not laid out as this version knows that format"
     );
 }
 
