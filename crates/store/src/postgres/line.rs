@@ -81,8 +81,6 @@ impl<T: Kind + ToSql + Sync> Value for Vec<T> {
     }
 }
 
-type Values<'a> = &'a [&'a dyn Value];
-
 /// A connection.
 #[derive(Debug)]
 pub(super) struct Line {
@@ -96,70 +94,35 @@ pub(super) struct Deal<'a> {
     manner: Manner,
 }
 
-/// What is the same on a connection and in a transaction.
+/// What is the same on a connection and in a transaction, one way of asking beside the other.
 macro_rules! speaking {
-    ($speaker:ty, $inner:ident) => {
+    ($speaker:ty, $inner:ident: $($ask:ident, $ask_typed:ident -> $answer:ty;)+) => {
         impl $speaker {
-            pub(super) async fn query(
-                &self,
-                sql: &str,
-                values: Values<'_>,
-            ) -> Result<Vec<Row>, Error> {
-                let typed: Vec<_> = values.iter().map(|value| value.typed()).collect();
-                match self.manner {
-                    Manner::Directly => {
-                        let statement = self.$inner.prepare_cached(sql).await?;
-                        self.$inner.query(&statement, &untyped(&typed)).await
+            $(
+                pub(super) async fn $ask(
+                    &self,
+                    sql: &str,
+                    values: &[&dyn Value],
+                ) -> Result<$answer, Error> {
+                    let typed: Vec<_> = values.iter().map(|value| value.typed()).collect();
+                    match self.manner {
+                        Manner::Directly => {
+                            let statement = self.$inner.prepare_cached(sql).await?;
+                            self.$inner.$ask(&statement, &untyped(&typed)).await
+                        }
+                        Manner::Pooled => self.$inner.$ask_typed(sql, &typed).await,
                     }
-                    Manner::Pooled => self.$inner.query_typed(sql, &typed).await,
                 }
-            }
-
-            pub(super) async fn query_opt(
-                &self,
-                sql: &str,
-                values: Values<'_>,
-            ) -> Result<Option<Row>, Error> {
-                let typed: Vec<_> = values.iter().map(|value| value.typed()).collect();
-                match self.manner {
-                    Manner::Directly => {
-                        let statement = self.$inner.prepare_cached(sql).await?;
-                        self.$inner.query_opt(&statement, &untyped(&typed)).await
-                    }
-                    Manner::Pooled => self.$inner.query_typed_opt(sql, &typed).await,
-                }
-            }
-
-            pub(super) async fn query_one(
-                &self,
-                sql: &str,
-                values: Values<'_>,
-            ) -> Result<Row, Error> {
-                let typed: Vec<_> = values.iter().map(|value| value.typed()).collect();
-                match self.manner {
-                    Manner::Directly => {
-                        let statement = self.$inner.prepare_cached(sql).await?;
-                        self.$inner.query_one(&statement, &untyped(&typed)).await
-                    }
-                    Manner::Pooled => self.$inner.query_typed_one(sql, &typed).await,
-                }
-            }
-
-            /// Returns how many rows were changed.
-            pub(super) async fn execute(
-                &self,
-                sql: &str,
-                values: Values<'_>,
-            ) -> Result<u64, Error> {
-                let typed: Vec<_> = values.iter().map(|value| value.typed()).collect();
-                match self.manner {
-                    Manner::Directly => {
-                        let statement = self.$inner.prepare_cached(sql).await?;
-                        self.$inner.execute(&statement, &untyped(&typed)).await
-                    }
-                    Manner::Pooled => self.$inner.execute_typed(sql, &typed).await,
-                }
-            }
+            )+
+        }
+    };
+    ($speaker:ty, $inner:ident) => {
+        speaking! {
+            $speaker, $inner:
+            query, query_typed -> Vec<Row>;
+            query_opt, query_typed_opt -> Option<Row>;
+            query_one, query_typed_one -> Row;
+            execute, execute_typed -> u64;
         }
     };
 }
