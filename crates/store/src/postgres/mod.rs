@@ -9,6 +9,7 @@ mod batch;
 mod cells;
 mod clock;
 mod desk;
+mod home;
 mod leases;
 mod line;
 mod moving;

@@ -24,7 +24,7 @@ pub(super) const FORMAT: u64 = ALL.len() as u64
     };
 
 /// The lock under which layouts change: `HOLD`.
-const LOCK: i64 = 0x484f_4c44;
+pub(super) const LOCK: i64 = 0x484f_4c44;
 
 /// The layouts that this build knows.
 fn known() -> impl Iterator<Item = &'static str> {

@@ -18,6 +18,7 @@ use super::{
     cells,
     clock::{Reckoned, Time, middle},
     desk::Desk,
+    home,
     leases::{self, LeaseMove},
     moving,
     notice::{self, Ear, Listening},
@@ -85,7 +86,12 @@ impl PostgresStore {
             let now = now.map_err(|error| teller.failed(&error))?;
             let clock = Reckoned::new(now, middle(sent));
             let found = schema::migrate(connection).await;
-            Ok((clock, found.map_err(|error| teller.failed(&error))?))
+            let found = found.map_err(|error| teller.failed(&error))?;
+            if matches!(found, Found::Empty | Found::Known(_)) && FORMAT > 1 {
+                let settled = home::settle(connection).await;
+                settled.map_err(|error| teller.failed(&error))?;
+            }
+            Ok((clock, found))
         });
         let unusable = |reason: String| OpenError::Unusable { reason };
         let (clock, found) =

@@ -21,6 +21,8 @@ mod pooled;
 #[cfg(feature = "postgres")]
 mod postgres;
 mod process;
+#[cfg(feature = "postgres")]
+mod restored;
 mod sqlite;
 #[cfg(feature = "postgres")]
 mod tls;
