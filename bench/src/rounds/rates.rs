@@ -35,9 +35,10 @@ impl Rounds<'_> {
     /// Divides Holdpoint's rate by those of the others in the same round, as far as they were measured. What has no part in
     /// a workload over HTTP is taken from the one without.
     pub(super) fn compare(&mut self, workload: Workload, concurrency: usize) {
-        let without = match workload {
-            Workload::W1Http => Workload::W1,
-            other => other,
+        let without = if workload == Workload::W1Http {
+            Workload::W1
+        } else {
+            workload
         };
         let others = [
             (without, System::Ceiling, RATE, "of_ceiling"),
