@@ -35,6 +35,7 @@ use crate::{
     KeptCell, KeptCells, Lease, LeaseError, OpenError, Options, Part, Scan, Space, Store,
     ThreadKey, Unavailable,
     admission::{self, Tenure},
+    failpoint,
 };
 
 /// How far epochs are raised when a backup is adopted: more than a thread's lease is ever taken.
@@ -200,6 +201,7 @@ impl PostgresStore {
             ..
         } = &self.scribe;
         let teller = &connections.teller;
+        failpoint::hit("store.side.before");
         let moved = change!(connections, |connection| async {
             let moved = leases::try_move(connection, key, lease, *us, time).await;
             match moved.map_err(|error| teller.failed(&error))? {
@@ -207,6 +209,7 @@ impl PostgresStore {
                 None => leases::move_at_desk(connection, teller, key, lease, *us, time).await,
             }
         });
+        failpoint::hit("store.side.after");
         moved.map_err(Unavailable::from)?
     }
 }
@@ -387,7 +390,9 @@ impl Store for PostgresStore {
                 cells::write(&desk.tx, tenant, &change, version)
                     .await
                     .map_err(|error| teller.failed(&error))?;
+                failpoint::hit("store.side.before");
                 desk.commit().await?;
+                failpoint::hit("store.side.after");
                 committed.notify_one();
             }
             Ok(admitted)
