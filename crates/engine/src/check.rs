@@ -79,6 +79,8 @@ pub async fn check(
         for (key, head) in &threads {
             let sum = check_thread(store, key, head).await;
             if let Err(what) = &sum {
+                // Is it this thread that cannot be read, or nothing at all?
+                store.versions(std::slice::from_ref(key)).await?;
                 tell(Seen::Flaw(Flaw {
                     thread: Some(key.clone()),
                     what: what.to_string(),
@@ -140,7 +142,7 @@ async fn check_thread(store: &dyn Store, key: &ThreadKey, head: &Head) -> Result
             }
         }
     }
-    if decode_head(&head.payload)? != state {
+    if state.version != head.version || decode_head(&head.payload)? != state {
         return Err(incomplete.into());
     }
     for row in open_rows(&state) {

@@ -42,6 +42,11 @@ impl Engine {
             Some((state, transcript)) => (state, Some(transcript)),
             None => (Arc::new(decode_head(&head.payload)?), None),
         };
+        // Nothing could ever be appended to such a thread.
+        if state.version != head.version {
+            let version = head.version;
+            return Err(Damaged::Incomplete { version }.into());
+        }
         Ok(Thread {
             key: key.clone(),
             state,

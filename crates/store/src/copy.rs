@@ -10,7 +10,7 @@ use holdpoint_core::{Damaged, Digest, Index, IndexRow, Timestamp, decode_records
 
 use crate::{
     Direction, Head, Holder, Import, ImportedThread, Move, Part, SYSTEM_TENANT, Scan, Space, Store,
-    ThreadKey, Unavailable, failpoint,
+    ThreadKey, Unavailable, failpoint, moving::expect_arriving,
 };
 
 /// How many threads, rows, cells or blobs are read at once.
@@ -140,8 +140,12 @@ pub async fn copy(
     to: End<'_>,
     progress: &mut (dyn FnMut(Progress) + Send),
 ) -> Result<Copied, CopyError> {
-    let moving = Moving { from, to };
-    let ticket = moving.begin().await?;
+    let mut moving = Moving {
+        from,
+        to,
+        ticket: 0,
+    };
+    moving.ticket = moving.begin().await?;
     let of = from.store.count_threads().await?;
     let mut tell = |stage, threads| progress(Progress { stage, threads, of });
     failpoint::hit("copy.sealed");
@@ -155,7 +159,7 @@ pub async fn copy(
     let copied = moving.check_threads(&mut tell).await?;
     moving.check_rows().await?;
     failpoint::hit("copy.checked");
-    moving.hand_over(ticket).await?;
+    moving.hand_over().await?;
     Ok(copied)
 }
 
@@ -164,8 +168,11 @@ pub async fn copy(
 ///
 /// # Errors
 ///
-/// [`CopyError`], if the old store has left for good, or cannot be reached.
+/// [`CopyError`], if the old store has left for good, is a backup, or cannot be reached.
 pub async fn abandon(from: End<'_>) -> Result<bool, CopyError> {
+    if from.store.backup_made_at().await?.is_some() {
+        return Err(CopyError::Backup(from.name.to_owned()));
+    }
     match from.store.part().await? {
         None => Ok(false),
         Some(part @ Part::Leaving(_)) => Ok(from.store.set_part(Some(&part), None).await?),
@@ -183,6 +190,7 @@ fn elsewhere(end: End<'_>, part: &Part) -> CopyError {
 struct Moving<'a> {
     from: End<'a>,
     to: End<'a>,
+    ticket: u32,
 }
 
 impl Moving<'_> {
@@ -192,6 +200,10 @@ impl Moving<'_> {
         if from.name == to.name {
             return Err(CopyError::Same(from.name.to_owned()));
         }
+        // A backup of a store that was moving is a backup all the same.
+        if from.store.backup_made_at().await?.is_some() {
+            return Err(CopyError::Backup(from.name.to_owned()));
+        }
         let parts = (from.store.part().await?, to.store.part().await?);
         let ticket = match &parts {
             (None, None) => {
@@ -199,37 +211,38 @@ impl Moving<'_> {
                 self.expect_still().await?;
                 new_ticket()?
             }
-            // The last time, it was cut off between the two; or it was given up.
-            (None, Some(Part::Arriving(arriving))) => {
+            // The last time, it was cut off between the two, or given up. Whatever was meant to come there by the ticket it
+            // has does so no more.
+            (None, Some(Part::Arriving(_))) => {
                 self.expect_vacant().await?;
                 self.expect_still().await?;
-                arriving.ticket
+                new_ticket()?
             }
-            // The new store was emptied to begin again.
-            (Some(Part::Leaving(leaving)), None) => {
-                self.expect_vacant().await?;
-                leaving.ticket
-            }
+            // Only the two that know each other by a ticket go on: a store never leaves for two.
             (Some(Part::Leaving(here) | Part::Left(here)), Some(Part::Arriving(there)))
                 if here.ticket == there.ticket =>
             {
-                here.ticket
+                return Ok(here.ticket);
             }
-            (Some(part @ (Part::Left(_) | Part::Arriving(_))), _)
-            | (Some(part @ Part::Leaving(_)), Some(Part::Arriving(_))) => {
-                return Err(elsewhere(from, part));
-            }
-            (_, Some(part)) => return Err(elsewhere(to, part)),
+            (Some(part), _) => return Err(elsewhere(from, part)),
+            (None, Some(part)) => return Err(elsewhere(to, part)),
         };
         let (leaving, arriving) = self.both(ticket);
         // The new store first: if it is not to be had, nothing happened to the old one.
-        if parts.1.is_none() && !to.store.set_part(None, Some(&arriving)).await? {
+        let before = parts.1.as_ref();
+        if !to.store.set_part(before, Some(&arriving)).await? {
             return Err(CopyError::NotEmpty(to.name.to_owned()));
         }
-        if parts.0.is_none() && !from.store.set_part(None, Some(&leaving)).await? {
-            return Err(CopyError::GivenUp(from.name.to_owned()));
+        if from.store.set_part(None, Some(&leaving)).await? {
+            return Ok(ticket);
         }
-        Ok(ticket)
+        let found = from.store.part().await?;
+        to.store.set_part(Some(&arriving), None).await?;
+        Err(match found {
+            Some(part) if part == arriving => CopyError::Same(from.name.to_owned()),
+            Some(part) => elsewhere(from, &part),
+            None => CopyError::GivenUp(from.name.to_owned()),
+        })
     }
 
     fn both(&self, ticket: u32) -> (Part, Part) {
@@ -241,6 +254,14 @@ impl Moving<'_> {
             Part::Leaving(other(self.to)),
             Part::Arriving(other(self.from)),
         )
+    }
+
+    /// Nothing, on its way.
+    fn import(&self) -> Import {
+        Import {
+            ticket: self.ticket,
+            ..Import::default()
+        }
     }
 
     /// There is nothing in the new store.
@@ -259,9 +280,6 @@ impl Moving<'_> {
     /// Nobody is at work in the old store. Whoever begins to be right now is shut out by the seal.
     async fn expect_still(&self) -> Result<(), CopyError> {
         let End { store, name } = self.from;
-        if store.backup_made_at().await?.is_some() {
-            return Err(CopyError::Backup(name.to_owned()));
-        }
         let servers = store.cells(SYSTEM_TENANT, Space::Server, None, 1).await?;
         if !servers.is_empty() {
             return Err(CopyError::Served(name.to_owned()));
@@ -303,7 +321,7 @@ impl Moving<'_> {
                     let blobs = vec![(Arc::clone(tenant), *digest, payload)];
                     to.import(Import {
                         blobs,
-                        ..Import::default()
+                        ..self.import()
                     })
                     .await?;
                 }
@@ -324,7 +342,7 @@ impl Moving<'_> {
             let is_last = cells.cells.len() < PAGE;
             to.import(Import {
                 cells,
-                ..Import::default()
+                ..self.import()
             })
             .await?;
             if is_last {
@@ -354,12 +372,12 @@ impl Moving<'_> {
                 self.copy_thread(&key, &head, arrived, &mut load).await?;
                 done += 1;
                 if load.weight > WEIGHT {
-                    to.import(load.take()).await?;
+                    to.import(load.take(self.import())).await?;
                     tell(Stage::Copying, done);
                     failpoint::hit("copy.piece");
                 }
             }
-            to.import(load.take()).await?;
+            to.import(load.take(self.import())).await?;
             tell(Stage::Copying, done);
             failpoint::hit("copy.piece");
             if keys.len() < PAGE {
@@ -396,7 +414,7 @@ impl Moving<'_> {
             });
             // A load has a thread no more than once.
             if arrived < head.version {
-                self.to.store.import(load.take()).await?;
+                self.to.store.import(load.take(self.import())).await?;
                 failpoint::hit("copy.piece");
             }
         }
@@ -416,7 +434,7 @@ impl Moving<'_> {
                     let rows = rows.into_iter().map(|row| (Arc::clone(&tenant), row));
                     to.import(Import {
                         rows: rows.collect(),
-                        ..Import::default()
+                        ..self.import()
                     })
                     .await?;
                     if is_last {
@@ -530,9 +548,12 @@ impl Moving<'_> {
     }
 
     /// The old store has left for good, and only then the new one goes on.
-    async fn hand_over(&self, ticket: u32) -> Result<(), CopyError> {
-        let (from, to) = (self.from.store, self.to.store);
-        let (leaving, arriving) = self.both(ticket);
+    async fn hand_over(&self) -> Result<(), CopyError> {
+        let (from, to, ticket) = (self.from.store, self.to.store, self.ticket);
+        let (leaving, _) = self.both(ticket);
+        let here = to.part().await?;
+        // Before anything is for good.
+        expect_arriving(here.as_ref(), ticket)?;
         let left = Part::Left(leaving.moving().clone());
         let has_left = match from.part().await? {
             Some(Part::Left(moving)) => moving.ticket == ticket,
@@ -545,10 +566,7 @@ impl Moving<'_> {
             return Err(CopyError::GivenUp(self.from.name.to_owned()));
         }
         failpoint::hit("copy.left");
-        let here = to.part().await?;
-        if here.as_ref().map(Part::moving).map(|it| it.ticket) == Some(arriving.moving().ticket) {
-            to.set_part(here.as_ref(), None).await?;
-        }
+        to.set_part(here.as_ref(), None).await?;
         Ok(())
     }
 
@@ -587,12 +605,9 @@ impl Load {
         self.threads.push(thread);
     }
 
-    fn take(&mut self) -> Import {
+    fn take(&mut self, import: Import) -> Import {
         let Self { threads, .. } = std::mem::take(self);
-        Import {
-            threads,
-            ..Import::default()
-        }
+        Import { threads, ..import }
     }
 }
 

@@ -22,6 +22,7 @@ use crate::{
     Import, ImportedThread, KeptCell, KeptCells, LeaseError, Options, Part, Scan, Space, Store,
     ThreadKey, Unavailable,
     admission::{self, Census, Standing, Tenure},
+    moving,
 };
 
 /// A store in memory. It is not durable.
@@ -158,13 +159,6 @@ impl Census for Handle<'_> {
         self.store.owner
     }
 
-    fn may_drive(&self) -> Result<(), String> {
-        match &self.state.part {
-            Some(part) => Err(part.refusal()),
-            None => Ok(()),
-        }
-    }
-
     fn tenure(&self, until: Timestamp) -> Result<Tenure, String> {
         Ok(Tenure {
             owner: self.us(),
@@ -183,11 +177,11 @@ impl Census for Handle<'_> {
 }
 
 impl State {
-    /// Nothing is written in a store that is leaving, or has left.
+    /// Nothing is written in a store that has a part in a move.
     fn expect_open(&self) -> Result<(), Unavailable> {
         match &self.part {
-            Some(part) if part.is_sealed() => Err(Unavailable::new(part.refusal())),
-            Some(_) | None => Ok(()),
+            Some(part) => Err(Unavailable::new(part.refusal())),
+            None => Ok(()),
         }
     }
 
@@ -474,6 +468,7 @@ impl Store for MemoryStore {
 
     async fn import(&self, import: Import) -> Result<(), Unavailable> {
         let mut state = self.state();
+        moving::expect_arriving(state.part.as_ref(), import.ticket)?;
         for thread in import.threads {
             state.import(thread);
         }

@@ -1,32 +1,19 @@
 //! How everything in a store moves to another: what part each of them has in it, and what is handed over.
 //!
-//! A store that is *leaving* takes nothing new, from anybody, until the move is over or given up: that is enforced where it
-//! is written, so that it holds for processes that know nothing of the move. One that has *left* stays so, and can be read.
-//! One that is *arriving* is not whole yet, and nobody drives it.
+//! A store that has a part in a move takes nothing, from anybody: that is enforced where it is written, so that it holds for
+//! processes that know nothing of the move. One that is *leaving* does so until the move is over or given up, one that has
+//! *left* for good, and one that is *arriving* until it is whole; meanwhile it takes what comes from the other store.
 
 use std::sync::Arc;
 
 use holdpoint_core::{Digest, IndexRow, Payload, Record, Timestamp};
 
-use crate::{Epoch, Space, ThreadKey, backup::NOT_ADOPTED};
-
-/// Why a store that is arriving is not driven.
-pub(crate) const NOT_WHOLE: &str =
-    "this store is being filled by `holdpoint store copy`, and is not whole yet";
-
-/// Why a store with one of these marks is not driven.
-pub(crate) fn hold(mark: &str) -> &'static str {
-    if mark == "arriving" {
-        NOT_WHOLE
-    } else {
-        NOT_ADOPTED
-    }
-}
+use crate::{Epoch, Space, ThreadKey, Unavailable};
 
 /// A move from one store to another.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Move {
-    /// What both stores know it by.
+    /// What both stores know it by, and no other two.
     pub ticket: u32,
     /// The other store, as it may be shown.
     pub other: String,
@@ -71,14 +58,6 @@ impl Part {
         }
     }
 
-    /// Whether nothing may be written.
-    pub(crate) const fn is_sealed(&self) -> bool {
-        match self {
-            Self::Leaving(_) | Self::Left(_) => true,
-            Self::Arriving(_) => false,
-        }
-    }
-
     /// Why the store is not to be used.
     #[must_use]
     pub fn refusal(&self) -> String {
@@ -89,8 +68,20 @@ impl Part {
             Self::Left(Move { other, .. }) => {
                 format!("this store has moved to {other}: use that one")
             }
-            Self::Arriving(_) => NOT_WHOLE.to_owned(),
+            Self::Arriving(Move { other, .. }) => format!(
+                "this store is being filled from {other} by `holdpoint store copy`, and is not whole yet"
+            ),
         }
+    }
+}
+
+/// Whether a store takes what comes by this ticket.
+pub(crate) fn expect_arriving(part: Option<&Part>, ticket: u32) -> Result<(), Unavailable> {
+    match part {
+        Some(Part::Arriving(moving)) if moving.ticket == ticket => Ok(()),
+        Some(_) | None => Err(Unavailable::new(
+            "what is copied to this store does not belong there: somebody else copies to it, or it is whole",
+        )),
     }
 }
 
@@ -136,6 +127,8 @@ pub struct ImportedThread {
 /// What a store that is arriving is given, in one commit.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Import {
+    /// The move that it belongs to. A store that has no part in that one takes nothing of it.
+    pub ticket: u32,
     /// Threads, each no more than once.
     pub threads: Vec<ImportedThread>,
     /// Rows of indexes, with their tenants.

@@ -9,7 +9,7 @@ use crate::{MemoryStore, Options, SharedStore, SqliteStore};
 #[non_exhaustive]
 pub enum OpenError {
     /// The text names no kind of store that there is.
-    #[error("`{url}` names no store: use `sqlite:PATH`, `postgres://…` or `memory:`")]
+    #[error("`{}` names no store: use `sqlite:PATH`, `postgres://…` or `memory:`", beginning(.url))]
     UnknownKind {
         /// The text.
         url: String,
@@ -32,6 +32,14 @@ pub enum OpenError {
         /// What is the matter, in words.
         reason: String,
     },
+}
+
+/// How a text begins that may have a password in it.
+fn beginning(text: &str) -> String {
+    match text.split_once([':', '=']) {
+        Some((kind, _)) => format!("{kind}:…"),
+        None => text.to_owned(),
+    }
 }
 
 /// Opens the store that `url` names: `sqlite:PATH`, `postgres://…` or `memory:`.

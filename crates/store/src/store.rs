@@ -367,8 +367,8 @@ pub trait Store: Send + Sync + std::fmt::Debug {
 
     /// Gives it another part in a move, if it has the one that is expected. Returns whether it had.
     ///
-    /// When this has made it [`Part::Leaving`], no write is under way any more and none is let in, by whatever process:
-    /// appends, leases, cells and blobs are refused as unavailable, with the reason.
+    /// When it has a part, no write is under way any more and none is let in, by whatever process: appends, leases, cells
+    /// and blobs are refused as unavailable, with the reason.
     async fn set_part(
         &self,
         expected: Option<&Part>,
@@ -399,7 +399,7 @@ pub trait Store: Send + Sync + std::fmt::Debug {
         limit: usize,
     ) -> Result<KeptCells, Unavailable>;
 
-    /// Takes what comes from another store, in one commit. Only for a store that is [`Part::Arriving`]. What is there
+    /// Takes what comes from another store, in one commit, if it is [`Part::Arriving`] by the same ticket. What is there
     /// already is not added again, so it may be given twice.
     async fn import(&self, import: Import) -> Result<(), Unavailable>;
 

@@ -62,13 +62,13 @@ fn moved(scenario: &Scenario, point: (&'static str, usize)) -> (usize, Vec<Strin
         problems.push(format!("it lived: {}", died.explain()));
     }
     if died.was_killed() {
-        // At no point can anything go on in both; and by the clock it may not have begun.
+        // At no point can anything go on in both; and by the clock it may not have begun, or have come to its end.
         let driven = [&Setting::PLAIN, &there].map(|setting| {
             let paused = world.call(&["pause", "t0"], setting);
             paused.code() == Some(0)
         });
         match (point.0, driven) {
-            (CLOCK, [_, false]) | (_, [false, false]) => {}
+            (CLOCK, [true, false] | [false, true]) | (_, [false, false]) => {}
             (_, driven) => problems.push(format!("[old, new] were driven: {driven:?}")),
         }
         // It may have ended right before it died.

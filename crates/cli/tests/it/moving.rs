@@ -142,6 +142,19 @@ fn a_flaw_is_found_and_what_is_flawed_does_not_move() {
         .ends(0);
     world.hold(&["resume", "refund/b", "--approve"]).ends(0);
 
+    // So is one whose row does not fit its journal, and nobody waits for ever for it.
+    let conn = rusqlite::Connection::open(world.path().join("holdpoint.db")).unwrap();
+    let raise = "UPDATE threads SET version = version + 1 WHERE id = 3";
+    assert_eq!(conn.execute(raise, []), Ok(1));
+    drop(conn);
+    let said = world.hold(&["store", "check", "--json"]).ends(1);
+    let incomplete = |line: &serde_json::Value| {
+        let flaw = line["flaw"].as_str().unwrap_or_default();
+        flaw.contains("does not lead to the head")
+    };
+    assert!(said.lines().iter().any(incomplete), "{said:?}");
+    assert_eq!(world.json(2, &["pause", "refund/c"])["code"], "damaged");
+
     // What cannot even be read is a flaw of its own thread, and the others are looked at.
     let conn = rusqlite::Connection::open(world.path().join("holdpoint.db")).unwrap();
     let changed = "UPDATE events SET codec = 99 WHERE pos = (SELECT max(pos) FROM events)";

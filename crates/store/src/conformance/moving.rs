@@ -131,29 +131,47 @@ pub async fn a_part_in_a_move_changes_only_from_the_one_that_is_expected(
 }
 
 /// It is not whole yet.
-pub async fn a_store_that_is_arriving_is_not_driven(World { here, there, .. }: World) {
-    assert!(here.append(append(&key("there"), 0)).await.is_ok());
+pub async fn a_store_that_is_arriving_takes_nothing_but_what_comes_by_its_ticket(
+    World { here, there, .. }: World,
+) {
     let arriving = Part::Arriving(moving());
     assert_eq!(there.set_part(None, Some(&arriving)).await, Ok(true));
     for store in [&here, &there] {
-        let taken = store.append(take(&key("new"), 0, 0)).await;
-        assert!(
-            matches!(taken, Err(AppendError::CannotDrive(_))),
-            "{taken:?}"
-        );
-        let taken = store.take(&key("there"), LASTS).await;
-        assert!(
-            matches!(taken, Err(LeaseError::CannotDrive(_))),
-            "{taken:?}"
-        );
+        for attempt in attempts(&**store).await {
+            assert!(attempt.is_err(), "it was written");
+        }
     }
+    let import = |ticket| Import {
+        ticket,
+        threads: vec![ImportedThread {
+            key: key("moved"),
+            epoch: 7,
+            head: append(&key("moved"), 0).head,
+            records: append(&key("moved"), 0).records,
+        }],
+        ..Import::default()
+    };
+    assert!(here.import(import(7)).await.is_err());
+    assert_eq!(there.count_threads().await, Ok(0));
+    assert_eq!(here.import(import(moving().ticket)).await, Ok(()));
+    assert_eq!(there.count_threads().await, Ok(1));
+    // What let it in lets in nobody else.
+    assert!(here.append(append(&key("new"), 0)).await.is_err());
+
     assert_eq!(here.set_part(Some(&arriving), None).await, Ok(true));
-    assert_eq!(there.take(&key("there"), LASTS).await, Ok(1));
+    assert!(here.import(import(moving().ticket)).await.is_err());
+    assert_eq!(there.take(&key("moved"), LASTS).await, Ok(8));
 }
 
 /// So that a copy that was cut off can be gone on with.
 pub async fn what_is_imported_twice_is_there_once(World { here, there, .. }: World) {
-    let mut import = Import::default();
+    let arriving = Part::Arriving(moving());
+    assert_eq!(here.set_part(None, Some(&arriving)).await, Ok(true));
+    let ticket = moving().ticket;
+    let mut import = Import {
+        ticket,
+        ..Import::default()
+    };
     let whole = append(&key("moved"), 0);
     let mut records = whole.records;
     let second = records.split_off(1);
@@ -169,6 +187,7 @@ pub async fn what_is_imported_twice_is_there_once(World { here, there, .. }: Wor
     import.blobs = vec![(Arc::from("acme"), digest, Payload::json(vec![1]))];
     assert_eq!(here.import(import.clone()).await, Ok(()));
     let rest = Import {
+        ticket,
         threads: vec![thread(second)],
         ..Import::default()
     };
@@ -183,6 +202,7 @@ pub async fn what_is_imported_twice_is_there_once(World { here, there, .. }: Wor
         there.blobs(None, 9).await,
         Ok(vec![(Arc::from("acme"), digest)])
     );
+    assert_eq!(here.set_part(Some(&arriving), None).await, Ok(true));
     // Versions of the cells that were swept away in the other store do not come back here.
     assert_eq!(there.set_cell("acme", set("new", 0)).await, Ok(10));
 }

@@ -110,7 +110,7 @@ promises! { $
     moving:
         a_store_that_is_leaving_takes_nothing_until_that_is_given_up,
         a_part_in_a_move_changes_only_from_the_one_that_is_expected,
-        a_store_that_is_arriving_is_not_driven,
+        a_store_that_is_arriving_takes_nothing_but_what_comes_by_its_ticket,
         what_is_imported_twice_is_there_once,
     ;
     notice:

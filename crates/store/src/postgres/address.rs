@@ -45,6 +45,18 @@ impl Address {
         let unusable = |what: String| OpenError::Unusable {
             reason: format!("the url of the PostgreSQL store cannot be used: {what}"),
         };
+        if url
+            .split('?')
+            .next()
+            .unwrap_or_default()
+            .matches('@')
+            .count()
+            > 1
+        {
+            return Err(unusable(
+                "an `@` in the user's name or the password is written `%40`, a `/` is `%2F`, a `:` is `%3A`".to_owned(),
+            ));
+        }
         let (url, roots) = without(url, "sslrootcert");
         let (url, pooling) = without(&url, "pooling");
         let manner = match pooling.as_deref() {
@@ -157,6 +169,7 @@ mod tests {
         for (url, missing) in [
             ("postgres://ann@db.example", "it names no database"),
             ("postgres:///runs", "it names no host"),
+            ("postgres://ann:sec@ret@db/runs", "is written `%40`"),
             (
                 "postgres://db/runs?pooling=statement",
                 "`pooling` is `transaction` or `session`",

@@ -9,7 +9,7 @@
 -- a join), and then changed where it was found.
 WITH clock AS MATERIALIZED (
     SELECT coalesce($1::bigint, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint) AS now,
-           NOT EXISTS (SELECT FROM marks WHERE name IN ('arriving', 'backup')) AS may_drive
+           NOT EXISTS (SELECT FROM marks WHERE name = 'backup') AS may_drive
 ),
 asked AS MATERIALIZED (
     SELECT * FROM unnest($3::bytea[], $4::bytea[], $5::bigint[], $6::bigint[], $7::smallint[], $8::bigint[], $9::bigint[],

@@ -17,7 +17,7 @@ use super::{
 use crate::{
     Append, AppendError, Appended, CellChange, Fence, Holder, ThreadKey,
     admission::{self, Census, Standing, Tenure},
-    moving,
+    backup::NOT_ADOPTED,
 };
 
 /// What is known about an append that comes to the desk.
@@ -35,8 +35,7 @@ pub(super) struct Desk<'a> {
     pub(super) teller: &'a Teller,
     us: OwnerId,
     now: Timestamp,
-    /// Why nobody takes a lease here, if so.
-    hold: Option<&'static str>,
+    is_backup: bool,
 }
 
 impl Census for Desk<'_> {
@@ -49,10 +48,10 @@ impl Census for Desk<'_> {
     }
 
     fn may_drive(&self) -> Result<(), String> {
-        match self.hold {
-            Some(reason) => Err(reason.to_owned()),
-            None => Ok(()),
+        if self.is_backup {
+            return Err(NOT_ADOPTED.to_owned());
         }
+        Ok(())
     }
 
     fn tenure(&self, until: Timestamp) -> Result<Tenure, String> {
@@ -91,13 +90,12 @@ impl<'a> Desk<'a> {
             tx.execute(wait, &[&lock]).await.map_err(failed)?;
         }
         let look = "SELECT coalesce($1::bigint, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint),
-                        (SELECT min(name) FROM marks WHERE name IN ('arriving', 'backup'))";
+                        EXISTS (SELECT FROM marks WHERE name = 'backup')";
         let found = tx.query_one(look, &[&time.given()]).await.map_err(failed)?;
-        let (now, mark) = (found.try_get(0), found.try_get(1));
-        let mark: Option<&str> = mark.map_err(failed)?;
+        let (now, is_backup) = (found.try_get(0), found.try_get(1));
         Ok(Self {
             now: Timestamp::from_micros(now.map_err(failed)?),
-            hold: mark.map(moving::hold),
+            is_backup: is_backup.map_err(failed)?,
             tx,
             teller,
             us,

@@ -36,7 +36,7 @@ macro_rules! statement {
 
 const TAKE: &str = statement!(
     "epoch = epoch + 1, owner = $4, until = now + $5",
-    "(until IS NULL OR until <= now) AND NOT EXISTS (SELECT FROM marks WHERE name IN ('arriving', 'backup'))"
+    "(until IS NULL OR until <= now) AND NOT EXISTS (SELECT FROM marks WHERE name = 'backup')"
 );
 const RENEW: &str = statement!(
     "until = greatest(until, now + $5)",

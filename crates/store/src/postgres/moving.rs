@@ -48,7 +48,7 @@ pub(super) async fn set_part(
     if found.as_ref() != expected {
         return Ok(false);
     }
-    if found.as_ref().is_some_and(Part::is_sealed) {
+    if found.is_some() {
         for table in TABLES {
             tx.batch_execute(&format!("DROP TRIGGER holdpoint_sealed ON {table}"))
                 .await?;
@@ -63,17 +63,15 @@ pub(super) async fn set_part(
             &[&part.name(), &i64::from(*ticket), other],
         )
         .await?;
-        if part.is_sealed() {
-            // PostgreSQL itself refuses whatever is written, by whichever process. To make a trigger it waits for the
-            // writes that are under way, and those that come meanwhile meet it.
-            let refusal = part.refusal().replace('\'', "''");
-            for table in TABLES {
-                tx.batch_execute(&format!(
-                    "CREATE TRIGGER holdpoint_sealed BEFORE INSERT OR UPDATE OR DELETE OR TRUNCATE ON {table}
-                     FOR EACH STATEMENT EXECUTE FUNCTION holdpoint_sealed('{refusal}')"
-                ))
-                .await?;
-            }
+        // PostgreSQL itself refuses whatever is written, by whichever process. To make a trigger it waits for the writes
+        // that are under way, and those that come meanwhile meet it.
+        let refusal = part.refusal().replace('\'', "''");
+        for table in TABLES {
+            tx.batch_execute(&format!(
+                "CREATE TRIGGER holdpoint_sealed BEFORE INSERT OR UPDATE OR DELETE OR TRUNCATE ON {table}
+                 FOR EACH STATEMENT EXECUTE FUNCTION holdpoint_sealed('{refusal}')"
+            ))
+            .await?;
         }
     }
     tx.commit().await?;
@@ -134,6 +132,7 @@ pub(super) async fn cells(
 /// What comes from another store, column by column.
 #[derive(Debug, Default)]
 pub(super) struct Columns<'a> {
+    ticket: i64,
     threads: Threads<'a>,
     rows: Rows<'a>,
     cells: Cells<'a>,
@@ -179,7 +178,10 @@ struct Blobs<'a> {
 
 impl<'a> Columns<'a> {
     pub(super) fn of(import: &'a Import) -> Self {
-        let mut columns = Self::default();
+        let mut columns = Self {
+            ticket: i64::from(import.ticket),
+            ..Self::default()
+        };
         for (thread, of) in import.threads.iter().zip(1..) {
             let threads = &mut columns.threads;
             threads.tenants.push(thread.key.tenant.as_bytes());
@@ -218,9 +220,14 @@ impl<'a> Columns<'a> {
         columns
     }
 
-    /// Writes it in one transaction.
-    pub(super) async fn bring(&self, connection: &mut Line) -> Result<(), Error> {
+    /// Writes it in one transaction, if it belongs here. Returns whether it does.
+    pub(super) async fn bring(&self, connection: &mut Line) -> Result<bool, Error> {
         let tx = connection.transaction().await?;
+        let mark = "INSERT INTO marks (name, value)
+                    SELECT 'importing', 0 FROM marks WHERE name = 'arriving' AND value = $1 FOR SHARE";
+        if tx.execute(mark, &[&self.ticket]).await? == 0 {
+            return Ok(false);
+        }
         self.threads.bring(&tx).await?;
         self.rows.bring(&tx).await?;
         self.cells.bring(&tx).await?;
@@ -230,7 +237,10 @@ impl<'a> Columns<'a> {
             tx.execute(swept, &[&self.swept]).await?;
         }
         self.blobs.bring(&tx).await?;
-        tx.commit().await
+        tx.batch_execute("DELETE FROM marks WHERE name = 'importing'")
+            .await?;
+        tx.commit().await?;
+        Ok(true)
     }
 }
 

@@ -36,6 +36,7 @@ use crate::{
     ThreadKey, Unavailable,
     admission::{self, Tenure},
     failpoint,
+    moving::expect_arriving,
 };
 
 /// How far epochs are raised when a backup is adopted: more than a thread's lease is ever taken.
@@ -520,10 +521,14 @@ impl Store for PostgresStore {
     }
 
     async fn import(&self, import: Import) -> Result<(), Unavailable> {
-        let import = moving::Columns::of(&import);
+        let columns = moving::Columns::of(&import);
         // What is there already is not added again.
-        again!(self.scribe.connections, |connection| import
-            .bring(connection))
+        let belongs = again!(self.scribe.connections, |connection| columns
+            .bring(connection))?;
+        if belongs {
+            return Ok(());
+        }
+        expect_arriving(self.part().await?.as_ref(), import.ticket)
     }
 
     fn foreign_changes(&self) -> watch::Receiver<u64> {

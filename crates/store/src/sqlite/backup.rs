@@ -21,6 +21,7 @@ use rusqlite::{
 use super::{
     connection::{self, Sight},
     marks::{self, Mark},
+    moving,
     trouble::{Place, explain},
 };
 use crate::{BackupError, failpoint};
@@ -56,6 +57,9 @@ impl Source {
             let (path, reason) = (to.to_owned(), explain(to, &error));
             BackupError::Failed { path, reason }
         })?;
+        if let Some(moving) = part.has_a_part_in_a_move(to)? {
+            return Err(BackupError::Unsupported(moving.refusal()));
+        }
         // DURABILITY: it gets its name when all of it is on the disk.
         part.finish(mode).map_err(failed)?;
         failpoint::hit("store.backup.before");
@@ -132,6 +136,16 @@ impl Part {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let copy = Connection::open_with_flags(&self.path, flags)?;
         marks::raise(&copy, Mark::Backup, now.as_micros())
+    }
+
+    /// What part the original had in a move when it was copied: such a copy could never be adopted.
+    fn has_a_part_in_a_move(&self, to: &Path) -> Result<Option<crate::Part>, BackupError> {
+        let copy = Connection::open_with_flags(&self.path, OpenFlags::SQLITE_OPEN_READ_ONLY);
+        let part = copy.and_then(|copy| moving::part(&copy));
+        part.map_err(|error| BackupError::Failed {
+            path: to.to_owned(),
+            reason: explain(to, &error),
+        })
     }
 
     /// Lets those see it who may see the original; whoever made it may also write it, to adopt it.

@@ -2,8 +2,6 @@
 
 use rusqlite::{Connection, OptionalExtension};
 
-use crate::moving;
-
 /// Something that a file is marked with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Mark {
@@ -25,13 +23,6 @@ impl Mark {
 pub(super) fn read(conn: &Connection, mark: Mark) -> rusqlite::Result<Option<i64>> {
     conn.prepare_cached("SELECT value FROM marks WHERE name = ?1")?
         .query_row([mark.name()], |row| row.get(0))
-        .optional()
-}
-
-/// Why nobody takes a lease, if so.
-pub(super) fn hold(conn: &Connection) -> rusqlite::Result<Option<&'static str>> {
-    conn.prepare_cached("SELECT name FROM marks WHERE name IN ('arriving', 'backup')")?
-        .query_row([], |row| Ok(moving::hold(row.get_ref(0)?.as_str()?)))
         .optional()
 }
 

@@ -14,13 +14,18 @@ use super::{
 };
 use crate::{
     Head, Import, ImportedThread, KeptCell, KeptCells, Move, Part, Space, ThreadKey, Unavailable,
-    admission::Census as _,
+    admission::Census as _, moving::expect_arriving,
 };
 
 /// Everything that a seal protects.
 const TABLES: [&str; 5] = ["threads", "events", "entries", "blobs", "cells"];
 
 pub(super) fn part(conn: &Connection) -> rusqlite::Result<Option<Part>> {
+    // A file that may only be read is read as it was laid out.
+    let notes = "SELECT count(*) FROM pragma_table_info('marks') WHERE name = 'note'";
+    if conn.query_row(notes, [], |row| row.get::<_, u32>(0))? == 0 {
+        return Ok(None);
+    }
     let found = conn
         .prepare_cached(
             "SELECT name, value, note FROM marks WHERE name IN ('leaving', 'left', 'arriving')",
@@ -54,7 +59,7 @@ impl Write for SetPart {
         if found != self.expected {
             return Ok(Ok(false));
         }
-        if found.as_ref().is_some_and(Part::is_sealed) {
+        if found.is_some() {
             unseal(tx)?;
         }
         tx.execute(
@@ -67,20 +72,20 @@ impl Write for SetPart {
                 "INSERT INTO marks (name, value, note) VALUES (?1, ?2, ?3)",
                 (part.name(), ticket, other),
             )?;
-            if part.is_sealed() {
-                seal(tx, &part.refusal())?;
-            }
+            seal(tx, &part.refusal())?;
         }
         Ok(Ok(true))
     }
 }
 
-/// Lets SQLite itself refuse whatever is written, by whichever process: it looks for triggers in every transaction.
+/// Lets SQLite itself refuse whatever is written, by whichever process: it looks for triggers in every transaction. Only what
+/// bears the mark `importing` is let in, which nobody sees but the transaction that makes it.
 fn seal(tx: &Transaction<'_>, refusal: &str) -> rusqlite::Result<()> {
     let refusal = refusal.replace('\'', "''");
     for (name, table, change) in triggers() {
         tx.execute_batch(&format!(
-            "CREATE TRIGGER {name} BEFORE {change} ON {table} BEGIN SELECT RAISE(ABORT, '{refusal}'); END"
+            "CREATE TRIGGER {name} BEFORE {change} ON {table} WHEN NOT EXISTS (SELECT 1 FROM marks WHERE name = 'importing')
+             BEGIN SELECT RAISE(ABORT, '{refusal}'); END"
         ))?;
     }
     Ok(())
@@ -206,11 +211,19 @@ impl Write for Bring {
 
     fn write(&self, desk: &Desk<'_>) -> Verdict<(), Unavailable> {
         let Self(Import {
+            ticket,
             threads,
             rows,
             cells,
             blobs,
         }) = self;
+        if let Err(refusal) = expect_arriving(part(desk.tx)?.as_ref(), *ticket) {
+            return Ok(Err(refusal));
+        }
+        desk.tx.execute(
+            "INSERT INTO marks (name, value) VALUES ('importing', 0)",
+            [],
+        )?;
         for thread in threads {
             bring_thread(desk.tx, thread)?;
         }
@@ -228,6 +241,8 @@ impl Write for Bring {
                 return Ok(Err(unavailable));
             }
         }
+        desk.tx
+            .execute("DELETE FROM marks WHERE name = 'importing'", [])?;
         Ok(Ok(()))
     }
 }

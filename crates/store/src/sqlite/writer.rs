@@ -17,10 +17,16 @@ use holdpoint_core::{OwnerId, Timestamp};
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 use tokio::sync::{oneshot, watch};
 
-use super::{keeper::Keeper, marks, owners::Owners, trouble::Place};
+use super::{
+    keeper::Keeper,
+    marks::{self, Mark},
+    owners::Owners,
+    trouble::Place,
+};
 use crate::{
     Holder, Unavailable,
     admission::{Census, Tenure},
+    backup::NOT_ADOPTED,
     failpoint,
 };
 
@@ -34,8 +40,8 @@ const LOOK: Duration = Duration::from_millis(50);
 pub(super) struct Desk<'a> {
     pub(super) tx: &'a Transaction<'a>,
     pub(super) owners: &'a Owners,
-    /// Why nobody takes a lease in this file, if so.
-    pub(super) hold: Option<&'static str>,
+    /// Whether the file is a copy that nobody has adopted.
+    pub(super) is_backup: bool,
 }
 
 impl Census for Desk<'_> {
@@ -48,10 +54,10 @@ impl Census for Desk<'_> {
     }
 
     fn may_drive(&self) -> Result<(), String> {
-        match self.hold {
-            Some(reason) => Err(reason.to_owned()),
-            None => Ok(()),
+        if self.is_backup {
+            return Err(NOT_ADOPTED.to_owned());
         }
+        Ok(())
     }
 
     fn tenure(&self, until: Timestamp) -> Result<Tenure, String> {
@@ -251,7 +257,7 @@ impl Scribe {
         let desk = Desk {
             tx: &tx,
             owners: &self.owners,
-            hold: marks::hold(&tx)?,
+            is_backup: marks::read(&tx, Mark::Backup)?.is_some(),
         };
         for job in batch.iter_mut() {
             job.run(&desk)?;

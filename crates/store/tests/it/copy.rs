@@ -6,9 +6,9 @@ use holdpoint_core::{
     Digest, Index, IndexChange, IndexRow, Payload, Record, Span, ThreadId, Timestamp,
 };
 use holdpoint_store::{
-    Append, AppendError, CellChange, CellThen, Copied, CopyError, Direction, End, Fence, Head,
-    KeptCells, LeaseAfter, ManualClock, MemoryStore, Move, Options, Part, SYSTEM_TENANT, Scan,
-    SharedStore, Space, SqliteStore, Store, ThreadKey, abandon, copy,
+    Append, AppendError, BackupError, CellChange, CellThen, Copied, CopyError, Direction, End,
+    Fence, Head, KeptCells, LeaseAfter, ManualClock, MemoryStore, Move, Options, Part,
+    SYSTEM_TENANT, Scan, SharedStore, Space, SqliteStore, Store, ThreadKey, abandon, copy,
 };
 #[cfg(feature = "postgres")]
 use holdpoint_test_postgres::Database;
@@ -350,7 +350,10 @@ async fn a_copy_that_was_cut_off_goes_on_and_one_that_was_given_up_does_not() {
         from.store.set_part(None, Some(&leaving)).await.unwrap();
         // Part of a thread, and a whole one, have arrived.
         let long = key("acme", "long");
-        let mut import = holdpoint_store::Import::default();
+        let mut import = holdpoint_store::Import {
+            ticket: 5,
+            ..holdpoint_store::Import::default()
+        };
         let head = from.store.load(&long).await.unwrap().unwrap();
         import.threads.push(holdpoint_store::ImportedThread {
             key: long.clone(),
@@ -444,36 +447,93 @@ async fn a_journal_that_was_tampered_with_does_not_move_and_neither_store_goes_o
     assert_eq!(abandon(from.end("old")).await, Ok(true));
 }
 
-#[tokio::test]
-async fn what_somebody_else_wrote_into_the_new_store_is_noticed() {
-    let (from, to) = (
-        Place::new(Kind::Memory).await,
-        Place::new(Kind::Memory).await,
-    );
-    fill(&from).await;
-    let mut is_first = true;
-    let store = Arc::clone(&to.store);
-    let mut meddle = |_| {
-        if std::mem::take(&mut is_first) {
-            let key = key("acme", "meddler");
-            let made = records(&key, 0, Digest::default(), 1);
-            let meddling = store.append(append(&key, made));
-            // In memory nothing is waited for.
-            assert!(at_once(meddling).is_ok());
-        }
+/// As far as somebody got who was cut off: the old store is sealed, the new one has a little of it.
+async fn cut_off(from: &Place, to: &Place, ticket: u32) {
+    let moving = |other: &str| Move {
+        ticket,
+        other: other.to_owned(),
     };
-    let refused = copy(from.end("old"), to.end("new"), &mut meddle)
-        .await
-        .unwrap_err();
-    assert!(matches!(refused, CopyError::Differs { .. }), "{refused}");
+    let (leaving, arriving) = (Part::Leaving(moving("new")), Part::Arriving(moving("old")));
+    assert_eq!(to.store.set_part(None, Some(&arriving)).await, Ok(true));
+    assert_eq!(from.store.set_part(None, Some(&leaving)).await, Ok(true));
 }
 
-/// What comes of a future that never waits.
-fn at_once<T>(future: impl Future<Output = T>) -> T {
-    let mut future = std::pin::pin!(future);
-    let mut context = std::task::Context::from_waker(std::task::Waker::noop());
-    match future.as_mut().poll(&mut context) {
-        std::task::Poll::Ready(done) => done,
-        std::task::Poll::Pending => panic!("it waits"),
+#[tokio::test]
+async fn a_store_leaves_for_one_other_and_for_no_second() {
+    for kind in KINDS {
+        let [from, first, second] = [
+            Place::new(*kind).await,
+            Place::new(Kind::Sqlite).await,
+            Place::new(Kind::Memory).await,
+        ];
+        fill(&from).await;
+        cut_off(&from, &first, 5).await;
+        let elsewhere = |refused: Result<Copied, CopyError>| {
+            let refused = refused.unwrap_err();
+            assert!(matches!(refused, CopyError::Elsewhere { .. }), "{refused}");
+        };
+        // It is on its way to another, whatever that is called.
+        elsewhere(moved(&from, &second).await);
+        assert_eq!(second.store.part().await, Ok(None));
+        assert_eq!(moved(&from, &first).await.unwrap().threads, 622);
+        elsewhere(moved(&from, &second).await);
+        elsewhere(moved(&from, &first).await);
+        assert_eq!(second.store.count_threads().await, Ok(0));
+    }
+}
+
+#[tokio::test]
+async fn of_two_that_move_one_store_at_once_to_two_others_one_does() {
+    for round in 0..20 {
+        let [from, first, second] = [
+            Place::new(Kind::Sqlite).await,
+            Place::new(Kind::Memory).await,
+            Place::new(Kind::Memory).await,
+        ];
+        for number in 0..round {
+            let key = key("acme", &format!("s{number}"));
+            let made = records(&key, 0, Digest::default(), 1);
+            from.store.append(append(&key, made)).await.unwrap();
+        }
+        let (one, other) = tokio::join!(moved(&from, &first), moved(&from, &second));
+        assert!(one.is_ok() != other.is_ok(), "{one:?} {other:?}");
+        let (winner, loser) = if one.is_ok() {
+            (first, second)
+        } else {
+            (second, first)
+        };
+        assert_eq!(winner.store.count_threads().await, Ok(round));
+        assert_eq!(loser.store.count_threads().await, Ok(0));
+        for place in [&winner, &loser] {
+            assert_eq!(place.store.part().await, Ok(None));
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_empty_store_is_not_moved_onto_itself_by_another_name() {
+    let place = Place::new(Kind::Sqlite).await;
+    let same = copy(place.end("old"), place.end("./old"), &mut |_| {}).await;
+    assert!(matches!(same, Err(CopyError::Same(_))), "{same:?}");
+    assert_eq!(place.store.part().await, Ok(None));
+}
+
+#[tokio::test]
+async fn there_is_no_backup_of_a_store_that_is_moving() {
+    let (from, to) = (
+        Place::new(Kind::Sqlite).await,
+        Place::new(Kind::Sqlite).await,
+    );
+    fill(&from).await;
+    cut_off(&from, &to, 5).await;
+    let folder = tempfile::tempdir().unwrap();
+    for place in [&from, &to] {
+        let path = folder.path().join("backup.db");
+        let refused = place.store.backup(&path).await;
+        assert!(
+            matches!(refused, Err(BackupError::Unsupported(_))),
+            "{refused:?}"
+        );
+        assert!(!path.exists());
     }
 }
