@@ -3,7 +3,7 @@
 use holdpoint_core::Principal;
 use holdpoint_store::discreet;
 
-use crate::safe_text::line;
+use crate::{env, safe_text::line};
 
 /// The store of whoever names none.
 const DEFAULT_STORE: &str = "sqlite:holdpoint.db";
@@ -29,7 +29,8 @@ impl Place {
     /// A command line that goes on in the same place.
     pub(crate) fn command(&self, rest: &str) -> String {
         let mut command = format!("holdpoint {rest}");
-        if self.store != DEFAULT_STORE {
+        // What the environment says it says again, and may have a password in it that is not shown.
+        if self.store != env::store().as_deref().unwrap_or(DEFAULT_STORE) {
             command.push_str(&format!(" --store {}", shell_word(&discreet(&self.store))));
         }
         if self.tenant != Principal::LOCAL_TENANT {

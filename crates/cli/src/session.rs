@@ -58,7 +58,12 @@ pub(crate) async fn open_store(url: &str, missing: IfMissing) -> Result<SharedSt
                 .help("`holdpoint run` makes one; name another with `--store sqlite:PATH`"),
         );
     }
-    Ok(holdpoint_store::open(url, holdpoint_store::Options::default()).await?)
+    let options = holdpoint_store::Options::default();
+    let options = match missing {
+        IfMissing::Create => options,
+        IfMissing::Refuse => options.existing(),
+    };
+    Ok(holdpoint_store::open(url, options).await?)
 }
 
 /// An opened store with an engine on it, and who works with it.

@@ -9,6 +9,8 @@ use crate::{Clock, SystemClock};
 pub struct Options {
     /// The clock that was given.
     pub(crate) clock: Option<Arc<dyn Clock>>,
+    /// Whether a database that has nothing in it is refused.
+    pub(crate) must_exist: bool,
 }
 
 impl Options {
@@ -16,6 +18,13 @@ impl Options {
     #[must_use]
     pub fn with_clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.clock = Some(clock);
+        self
+    }
+
+    /// Where there is no store yet, none is made. (A file is made all the same: look whether it is there.)
+    #[must_use]
+    pub const fn existing(mut self) -> Self {
+        self.must_exist = true;
         self
     }
 

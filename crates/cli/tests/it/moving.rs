@@ -34,6 +34,10 @@ fn what_waits_in_a_file_goes_on_in_postgres_and_the_file_is_only_read() {
     let world = busy();
     let database = Database::create().unwrap();
     let new = database.url();
+    // Looking makes no store of a database that somebody mistyped.
+    let nothing = world.json(2, &["runs", "--store", &new]);
+    let reason = nothing["error"].as_str().unwrap();
+    assert!(reason.contains("there is no store in it"), "{reason}");
     let asked = world.json(3, &["show", "a"]);
     let before = world.hold(&["trace", "a", "--json"]).ends(0).stdout;
 

@@ -47,12 +47,15 @@ pub(super) enum Found {
 }
 
 /// Brings a database up to today's layout, if it is one of ours or empty. Returns what was found.
-pub(super) async fn migrate(connection: &mut Line) -> Result<Found, Error> {
+///
+/// One that is empty stays so if it `must_exist`.
+pub(super) async fn migrate(connection: &mut Line, must_exist: bool) -> Result<Found, Error> {
     let tx = connection.transaction().await?;
     tx.execute("SELECT pg_advisory_xact_lock($1)", &[&LOCK])
         .await?;
     let found = inspect(&tx).await?;
     let from = match found {
+        Found::Empty if must_exist => return Ok(found),
         Found::Empty => {
             tx.batch_execute(
                 "CREATE TABLE holdpoint_migrations (version bigint PRIMARY KEY, checksum bytea NOT NULL)",

@@ -87,9 +87,14 @@ impl PostgresStore {
             let now = notice::time(connection.client()).await;
             let now = now.map_err(|error| teller.failed(&error))?;
             let clock = Reckoned::new(now, middle(sent));
-            let found = schema::migrate(connection).await;
+            let found = schema::migrate(connection, options.must_exist).await;
             let found = found.map_err(|error| teller.failed(&error))?;
-            if matches!(found, Found::Empty | Found::Known(_)) && FORMAT > 1 {
+            let is_there = match found {
+                Found::Empty => !options.must_exist,
+                Found::Known(_) => true,
+                Found::Newer(_) | Found::Altered(_) | Found::Foreign => false,
+            };
+            if is_there && FORMAT > 1 {
                 let settled = home::settle(connection).await;
                 settled.map_err(|error| teller.failed(&error))?;
             }
@@ -100,6 +105,9 @@ impl PostgresStore {
             prepared.map_err(|Trouble { reason, .. }| unusable(reason.to_string()))?;
         let shown = &address.shown;
         match found {
+            Found::Empty if options.must_exist => {
+                return Err(unusable(format!("{shown}: there is no store in it")));
+            }
             Found::Empty | Found::Known(_) => {}
             Found::Newer(found) => {
                 return Err(OpenError::Newer {
