@@ -43,8 +43,14 @@ pub(super) async fn set_part(
     // One at a time. Reading goes on.
     tx.batch_execute("LOCK TABLE marks IN EXCLUSIVE MODE")
         .await?;
-    let found = tx.query_opt(PART, &[]).await?;
-    let found = found.as_ref().and_then(|row| read_part(row).ok().flatten());
+    let row = tx.query_opt(PART, &[]).await?;
+    let found = row.as_ref().map(read_part);
+    // A part that cannot be read is none that anybody can expect.
+    let found = match found {
+        None => None,
+        Some(Ok(Some(part))) => Some(part),
+        Some(Ok(None) | Err(_)) => return Ok(false),
+    };
     if found.as_ref() != expected {
         return Ok(false);
     }

@@ -62,7 +62,7 @@ impl Write for Append {
         owners.note(before.lease.as_ref(), after.lease.as_ref());
         // INVARIANT: everything was checked above; from here on only the database can fail.
         let id = write_head(tx, self, found.as_ref().map(|(id, _)| *id), &after)?;
-        write_records(tx, id, before.version, &self.records)?;
+        write_records(tx, id, before.version, &self.records, IfTaken::Fail)?;
         write_index(tx, tenant, &self.index)?;
         for (change, version) in self.cells.iter().zip(versions) {
             cells::write(tx, tenant, change, version)?;
@@ -114,15 +114,31 @@ fn write_head(
     Ok(id)
 }
 
-fn write_records(
+/// What becomes of a record whose place is taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum IfTaken {
+    /// The database refuses it, with everything else.
+    Fail,
+    /// It was written before.
+    Keep,
+}
+
+pub(super) fn write_records(
     tx: &Transaction<'_>,
     thread: i64,
     version: u64,
     records: &[Record],
+    if_taken: IfTaken,
 ) -> rusqlite::Result<()> {
-    let mut insert = tx.prepare_cached(
-        "INSERT INTO events (pos, header, salt, codec, key_id, payload, hash) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
-    )?;
+    let mut insert = tx.prepare_cached(match if_taken {
+        IfTaken::Fail => {
+            "INSERT INTO events (pos, header, salt, codec, key_id, payload, hash) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)"
+        }
+        IfTaken::Keep => {
+            "INSERT INTO events (pos, header, salt, codec, key_id, payload, hash) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
+             ON CONFLICT DO NOTHING"
+        }
+    })?;
     for (record, seq) in records.iter().zip(version + 1..) {
         let Payload {
             codec,

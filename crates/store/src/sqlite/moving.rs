@@ -6,10 +6,10 @@ use holdpoint_core::{Digest, IndexChange, Payload, ThreadId};
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, types::Type};
 
 use super::{
-    append::{PutBlob, write_index},
+    append::{IfTaken, PutBlob, write_index, write_records},
     marks::{self, Mark},
     owners::Owners,
-    row::{self, int, limit, position},
+    row::{self, int, limit},
     writer::{Desk, Verdict, Write},
 };
 use crate::{
@@ -273,27 +273,11 @@ fn bring_thread(tx: &Transaction<'_>, thread: &ImportedThread) -> rusqlite::Resu
             ),
             |row| row.get(0),
         )?;
-    let mut insert = tx.prepare_cached(
-        "INSERT INTO events (pos, header, salt, codec, key_id, payload, hash) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
-         ON CONFLICT DO NOTHING",
-    )?;
-    for record in &thread.records {
-        let Payload {
-            codec,
-            key_id,
-            bytes,
-        } = &record.payload;
-        insert.execute((
-            position(id, record.seq),
-            &record.header,
-            record.salt,
-            codec.number(),
-            key_id,
-            bytes,
-            record.hash.as_bytes(),
-        ))?;
-    }
-    Ok(())
+    let before = thread
+        .records
+        .first()
+        .map_or(0, |first| first.seq.saturating_sub(1));
+    write_records(tx, id, before, &thread.records, IfTaken::Keep)
 }
 
 fn bring_cells(tx: &Transaction<'_>, kept: &KeptCells) -> rusqlite::Result<()> {
