@@ -1,11 +1,11 @@
 //! Appends of several threads in one statement.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
-use holdpoint_core::{IndexChange, IndexRow, OwnerId, Payload, Record, Span};
+use holdpoint_core::{IndexChange, IndexRow, OwnerId, Span};
 use tokio_postgres::Error;
 
-use super::{clock::Time, line::Line, row::int};
+use super::{clock::Time, line::Line, pack, row::int};
 use crate::{Append, CellChange, CellThen, Epoch, Fence, LeaseAfter};
 
 const SQL: &str = include_str!("append.sql");
@@ -21,48 +21,11 @@ pub(super) struct Batch<'a> {
     epochs: Vec<i64>,
     lasts: Vec<i64>,
     releases: Vec<bool>,
-    heads: Payloads<'a>,
-    records: Records<'a>,
+    heads: Vec<Vec<u8>>,
+    records: Vec<Vec<u8>>,
     rows: Rows<'a>,
-    cells: Cells<'a>,
-}
-
-/// Payloads, column by column.
-#[derive(Debug, Default)]
-pub(super) struct Payloads<'a> {
-    pub(super) codecs: Vec<i16>,
-    pub(super) key_ids: Vec<Option<&'a str>>,
-    pub(super) bytes: Vec<&'a [u8]>,
-}
-
-impl<'a> Payloads<'a> {
-    pub(super) fn push(&mut self, payload: &'a Payload) {
-        self.codecs.push(i16::from(payload.codec.number()));
-        self.key_ids.push(payload.key_id.as_deref());
-        self.bytes.push(&payload.bytes);
-    }
-}
-
-/// Records, column by column, each with the place of its thread.
-#[derive(Debug, Default)]
-pub(super) struct Records<'a> {
-    pub(super) of: Vec<i64>,
-    pub(super) seqs: Vec<i64>,
-    pub(super) headers: Vec<&'a [u8]>,
-    pub(super) salts: Vec<&'a [u8]>,
-    pub(super) payloads: Payloads<'a>,
-    pub(super) hashes: Vec<&'a [u8]>,
-}
-
-impl<'a> Records<'a> {
-    pub(super) fn push(&mut self, of: i64, record: &'a Record) {
-        self.of.push(of);
-        self.seqs.push(int(record.seq));
-        self.headers.push(&record.header);
-        self.salts.push(&record.salt);
-        self.payloads.push(&record.payload);
-        self.hashes.push(record.hash.as_bytes());
-    }
+    /// Each cell that must be as it was, with those who depend on it. They are locked in this order, as by everybody.
+    cells: BTreeMap<Cell<'a>, Vec<i64>>,
 }
 
 #[derive(Debug, Default)]
@@ -74,13 +37,12 @@ struct Rows<'a> {
     sorts: Vec<i64>,
 }
 
-/// The cells that must be as they were.
-#[derive(Debug, Default)]
-struct Cells<'a> {
-    of: Vec<i64>,
-    spaces: Vec<i16>,
-    keys: Vec<&'a [u8]>,
-    versions: Vec<i64>,
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Cell<'a> {
+    tenant: &'a [u8],
+    space: i16,
+    key: &'a [u8],
+    version: i64,
 }
 
 /// Whether an append can share a statement: it changes nothing but its own thread, and depends on no cell that is not there.
@@ -97,7 +59,7 @@ pub(super) fn is_plain(append: &Append) -> bool {
 }
 
 impl<'a> Batch<'a> {
-    /// Takes an append along; its thread has none here yet.
+    /// Takes an append along. Its thread comes after all those that are here.
     pub(super) fn add(&mut self, append: &'a Append) {
         self.tenants.push(append.key.tenant.as_bytes());
         self.ids.push(append.key.thread.as_bytes());
@@ -113,11 +75,9 @@ impl<'a> Batch<'a> {
         self.epochs.push(int(epoch));
         self.lasts.push(int(lasts.as_micros()));
         self.releases.push(append.lease == LeaseAfter::Release);
-        self.heads.push(&append.head);
+        self.heads.push(pack::payload(&append.head));
+        self.records.push(pack::records(&append.records));
         let of = int(self.tenants.len() as u64);
-        for record in &append.records {
-            self.records.push(of, record);
-        }
         // The last word about a row counts; a statement knows no order.
         let mut last: HashMap<&IndexRow, bool> = HashMap::with_capacity(append.index.len());
         for change in &append.index {
@@ -133,11 +93,14 @@ impl<'a> Batch<'a> {
             self.rows.keys.push(row.key.as_bytes());
             self.rows.sorts.push(row.sort);
         }
-        for cell in &append.cells {
-            self.cells.of.push(of);
-            self.cells.spaces.push(i16::from(cell.space.number()));
-            self.cells.keys.push(cell.key.as_bytes());
-            self.cells.versions.push(int(cell.expect));
+        for change in &append.cells {
+            let cell = Cell {
+                tenant: append.key.tenant.as_bytes(),
+                space: i16::from(change.space.number()),
+                key: change.key.as_bytes(),
+                version: int(change.expect),
+            };
+            self.cells.entry(cell).or_default().push(of);
         }
     }
 
@@ -148,8 +111,18 @@ impl<'a> Batch<'a> {
         us: OwnerId,
         time: &Time,
     ) -> Result<HashMap<usize, Epoch>, Error> {
-        let (heads, records) = (&self.heads, &self.records);
-        let (rows, cells) = (&self.rows, &self.cells);
+        let rows = &self.rows;
+        let cells = || self.cells.keys();
+        let tenants: Vec<&[u8]> = cells().map(|cell| cell.tenant).collect();
+        let spaces: Vec<i16> = cells().map(|cell| cell.space).collect();
+        let keys: Vec<&[u8]> = cells().map(|cell| cell.key).collect();
+        let versions: Vec<i64> = cells().map(|cell| cell.version).collect();
+        let (dependents, dependences): (Vec<i64>, Vec<i64>) = self
+            .cells
+            .values()
+            .zip(1..)
+            .flat_map(|(dependents, cell)| dependents.iter().map(move |of| (*of, cell)))
+            .unzip();
         let admitted = connection
             .query(
                 SQL,
@@ -164,26 +137,19 @@ impl<'a> Batch<'a> {
                     &self.epochs,
                     &self.lasts,
                     &self.releases,
-                    &heads.codecs,
-                    &heads.key_ids,
-                    &heads.bytes,
-                    &records.of,
-                    &records.seqs,
-                    &records.headers,
-                    &records.salts,
-                    &records.payloads.codecs,
-                    &records.payloads.key_ids,
-                    &records.payloads.bytes,
-                    &records.hashes,
+                    &self.heads,
+                    &self.records,
                     &rows.of,
                     &rows.puts,
                     &rows.indexes,
                     &rows.keys,
                     &rows.sorts,
-                    &cells.of,
-                    &cells.spaces,
-                    &cells.keys,
-                    &cells.versions,
+                    &tenants,
+                    &spaces,
+                    &keys,
+                    &versions,
+                    &dependents,
+                    &dependences,
                 ],
             )
             .await?;

@@ -4,13 +4,14 @@
 //! it was refused. And here an append comes whose fate is not known, because the connection went away while it was
 //! committed: it is looked for before anything is done again.
 
-use holdpoint_core::{Digest, IndexChange, OwnerId, Payload, Timestamp};
+use holdpoint_core::{Digest, IndexChange, OwnerId, Timestamp};
 use tokio_postgres::Error;
 
 use super::{
     cells,
     clock::Time,
     line::{Deal, Line},
+    pack,
     row::{self, int},
     trouble::{Teller, Trouble},
 };
@@ -185,26 +186,24 @@ impl<'a> Desk<'a> {
         let Some(last) = append.records.last() else {
             return Ok(false);
         };
-        let hash = "SELECT hash FROM events WHERE tenant = $1 AND thread = $2 AND seq = $3";
-        let found = async {
-            let key = &append.key;
-            let found = self
-                .tx
-                .query_opt(
-                    hash,
-                    &[
-                        &key.tenant.as_bytes(),
-                        &key.thread.as_bytes().as_slice(),
-                        &int(last.seq),
-                    ],
-                )
-                .await?;
-            found.map(|row| row.try_get::<_, Vec<u8>>(0)).transpose()
-        };
-        let found: Result<Option<Vec<u8>>, Error> = found.await;
-        let found = found.map_err(|error| self.failed(&error))?;
+        let find = "SELECT seq, records FROM events WHERE tenant = $1 AND thread = $2 AND seq = $3";
+        let key = &append.key;
+        let found = self
+            .tx
+            .query_opt(
+                find,
+                &[
+                    &key.tenant.as_bytes(),
+                    &key.thread.as_bytes().as_slice(),
+                    &int(last.seq),
+                ],
+            )
+            .await
+            .map_err(|error| self.failed(&error))?;
+        let Some(row) = found else { return Ok(false) };
+        let found = row::records(&row).map_err(|what| self.teller.unreadable(what))?;
         // The hash covers a random salt, so nobody else's record has it.
-        Ok(found.as_deref() == Some(last.hash.as_bytes().as_slice()))
+        Ok(found.last().is_some_and(|found| found.hash == last.hash))
     }
 
     /// Returns whether it was written: a thread that is to be made may be there by now.
@@ -217,19 +216,13 @@ impl<'a> Desk<'a> {
         let owner = after.lease.as_ref().map(|lease| lease.owner);
         let owner = owner.as_ref().map(|owner| owner.as_bytes().as_slice());
         let until = after.lease.as_ref().map(|lease| lease.until.as_micros());
-        let Payload {
-            codec,
-            key_id,
-            bytes,
-        } = &append.head;
+        let head = pack::payload(&append.head);
         let sql = if is_there {
-            "UPDATE threads SET version = $3, epoch = $4, owner = $5, until = $6, codec = $7, key_id = $8, head = $9
-             WHERE tenant = $1 AND thread = $2"
+            "UPDATE threads SET version = $3, epoch = $4, owner = $5, until = $6, head = $7 WHERE tenant = $1 AND thread = $2"
         } else {
-            "INSERT INTO threads (tenant, thread, version, epoch, owner, until, codec, key_id, head)
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT DO NOTHING"
+            "INSERT INTO threads (tenant, thread, version, epoch, owner, until, head) VALUES ($1, $2, $3, $4, $5, $6, $7)
+             ON CONFLICT DO NOTHING"
         };
-
         let written = self
             .tx
             .execute(
@@ -241,9 +234,7 @@ impl<'a> Desk<'a> {
                     &int(after.epoch),
                     &owner,
                     &until,
-                    &i16::from(codec.number()),
-                    key_id,
-                    bytes,
+                    &head,
                 ],
             )
             .await?;
@@ -251,32 +242,20 @@ impl<'a> Desk<'a> {
     }
 
     async fn write_records(&self, append: &Append, version: u64) -> Result<(), Error> {
-        let insert =
-            "INSERT INTO events (tenant, thread, seq, header, salt, codec, key_id, payload, hash)
-                 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)";
-        for (record, seq) in append.records.iter().zip(version + 1..) {
-            let Payload {
-                codec,
-                key_id,
-                bytes,
-            } = &record.payload;
-            self.tx
-                .execute(
-                    insert,
-                    &[
-                        &append.key.tenant.as_bytes(),
-                        &append.key.thread.as_bytes().as_slice(),
-                        &int(seq),
-                        &record.header,
-                        &record.salt.as_slice(),
-                        &i16::from(codec.number()),
-                        key_id,
-                        bytes,
-                        &record.hash.as_bytes().as_slice(),
-                    ],
-                )
-                .await?;
-        }
+        let last = version + append.records.len() as u64;
+        let insert = "INSERT INTO events (tenant, thread, seq, records) VALUES ($1, $2, $3, $4)";
+        let key = &append.key;
+        self.tx
+            .execute(
+                insert,
+                &[
+                    &key.tenant.as_bytes(),
+                    &key.thread.as_bytes().as_slice(),
+                    &int(last),
+                    &pack::records(&append.records),
+                ],
+            )
+            .await?;
         Ok(())
     }
 

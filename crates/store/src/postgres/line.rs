@@ -51,17 +51,12 @@ macro_rules! kinds {
 
 kinds! {
     &[u8]: BYTEA, BYTEA_ARRAY;
+    Vec<u8>: BYTEA, BYTEA_ARRAY;
     &str: TEXT, TEXT_ARRAY;
     String: TEXT, TEXT_ARRAY;
     bool: BOOL, BOOL_ARRAY;
     i16: INT2, INT2_ARRAY;
     i64: INT8, INT8_ARRAY;
-}
-
-impl Value for Vec<u8> {
-    fn typed(&self) -> (&(dyn ToSql + Sync), Type) {
-        (self, Type::BYTEA)
-    }
 }
 
 impl<T: Kind> Kind for Option<T> {

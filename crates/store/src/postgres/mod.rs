@@ -14,6 +14,7 @@ mod leases;
 mod line;
 mod moving;
 mod notice;
+mod pack;
 mod pool;
 mod query;
 mod reader;

@@ -2,18 +2,21 @@
 
 use std::sync::Arc;
 
-use holdpoint_core::{Digest, Timestamp};
+use holdpoint_core::{Digest, Record, Timestamp};
 use tokio_postgres::{Error, Row};
 
 use super::{
-    batch::{Payloads, Records},
     line::{Deal, Line},
+    pack, query,
     row::{self, int, limit},
 };
 use crate::{Import, KeptCell, Move, Part, ThreadKey};
 
 /// Everything that a seal protects, in the order in which appends come to it.
 const TABLES: [&str; 5] = ["threads", "events", "entries", "cells", "blobs"];
+
+/// How many records that come from elsewhere are one row. Which of them were one append does not matter any more.
+const TOGETHER: usize = 16;
 
 const PART: &str =
     "SELECT name, value, note FROM marks WHERE name IN ('leaving', 'left', 'arriving')";
@@ -93,8 +96,7 @@ pub(super) async fn threads(
     let (tenant, thread) = after.map_or(([].as_slice(), [].as_slice()), |key| {
         (key.tenant.as_bytes(), key.thread.as_bytes().as_slice())
     });
-    let find =
-        "SELECT tenant, thread, version, epoch, owner, until, codec, key_id, head FROM threads
+    let find = "SELECT tenant, thread, version, epoch, owner, until, head FROM threads
              WHERE (tenant, thread) > ($1, $2) ORDER BY tenant, thread LIMIT $3";
     connection
         .query(find, &[&tenant, &thread, &limit(most)])
@@ -152,8 +154,8 @@ struct Threads<'a> {
     ids: Vec<&'a [u8]>,
     versions: Vec<i64>,
     epochs: Vec<i64>,
-    heads: Payloads<'a>,
-    records: Records<'a>,
+    heads: Vec<Vec<u8>>,
+    records: Vec<&'a [Record]>,
 }
 
 #[derive(Debug, Default)]
@@ -179,7 +181,9 @@ struct Cells<'a> {
 struct Blobs<'a> {
     tenants: Vec<&'a [u8]>,
     digests: Vec<&'a [u8]>,
-    payloads: Payloads<'a>,
+    codecs: Vec<i16>,
+    key_ids: Vec<Option<&'a str>>,
+    bytes: Vec<&'a [u8]>,
 }
 
 impl<'a> Columns<'a> {
@@ -188,17 +192,15 @@ impl<'a> Columns<'a> {
             ticket: i64::from(import.ticket),
             ..Self::default()
         };
-        for (thread, of) in import.threads.iter().zip(1..) {
+        for thread in &import.threads {
             let threads = &mut columns.threads;
             threads.tenants.push(thread.key.tenant.as_bytes());
             threads.ids.push(thread.key.thread.as_bytes());
             let version = thread.records.last().map_or(0, |last| last.seq);
             threads.versions.push(int(version));
             threads.epochs.push(int(thread.epoch));
-            threads.heads.push(&thread.head);
-            for record in &thread.records {
-                threads.records.push(of, record);
-            }
+            threads.heads.push(pack::payload(&thread.head));
+            threads.records.push(&thread.records);
         }
         for (tenant, row) in &import.rows {
             let rows = &mut columns.rows;
@@ -219,9 +221,12 @@ impl<'a> Columns<'a> {
         }
         columns.swept = int(import.cells.swept);
         for (tenant, digest, payload) in &import.blobs {
-            columns.blobs.tenants.push(tenant.as_bytes());
-            columns.blobs.digests.push(digest.as_bytes());
-            columns.blobs.payloads.push(payload);
+            let blobs = &mut columns.blobs;
+            blobs.tenants.push(tenant.as_bytes());
+            blobs.digests.push(digest.as_bytes());
+            blobs.codecs.push(i16::from(payload.codec.number()));
+            blobs.key_ids.push(payload.key_id.as_deref());
+            blobs.bytes.push(&payload.bytes);
         }
         columns
     }
@@ -229,8 +234,9 @@ impl<'a> Columns<'a> {
     /// Writes it in one transaction, if it belongs here. Returns whether it does.
     pub(super) async fn bring(&self, connection: &mut Line) -> Result<bool, Error> {
         let tx = connection.transaction().await?;
+        // One at a time.
         let mark = "INSERT INTO marks (name, value)
-                    SELECT 'importing', 0 FROM marks WHERE name = 'arriving' AND value = $1 FOR SHARE";
+                    SELECT 'importing', 0 FROM marks WHERE name = 'arriving' AND value = $1 FOR UPDATE";
         if tx.execute(mark, &[&self.ticket]).await? == 0 {
             return Ok(false);
         }
@@ -260,49 +266,37 @@ impl Threads<'_> {
             heads,
             records,
         } = self;
-        let threads = "INSERT INTO threads (tenant, thread, version, epoch, codec, key_id, head)
-                 SELECT * FROM unnest($1::bytea[], $2::bytea[], $3::bigint[], $4::bigint[], $5::smallint[], $6::text[],
-                                      $7::bytea[])
+        // What is there is not brought again, whichever of it came together.
+        let there = "SELECT k.n, t.version FROM unnest($1::bytea[], $2::bytea[]) WITH ORDINALITY AS k (tenant, thread, n)
+                 JOIN threads t USING (tenant, thread)";
+        let mut there_up_to = vec![0; ids.len()];
+        for row in tx.query(there, &[tenants, ids]).await? {
+            let version: i64 = row.try_get(1)?;
+            if let Some(slot) = query::place(&row).and_then(|place| there_up_to.get_mut(place)) {
+                *slot = version;
+            }
+        }
+        let threads = "INSERT INTO threads (tenant, thread, version, epoch, head)
+                 SELECT * FROM unnest($1::bytea[], $2::bytea[], $3::bigint[], $4::bigint[], $5::bytea[])
                  ON CONFLICT (tenant, thread) DO UPDATE
-                 SET version = greatest(threads.version, excluded.version), epoch = excluded.epoch,
-                     codec = excluded.codec, key_id = excluded.key_id, head = excluded.head";
-        tx.execute(
-            threads,
-            &[
-                tenants,
-                ids,
-                versions,
-                epochs,
-                &heads.codecs,
-                &heads.key_ids,
-                &heads.bytes,
-            ],
-        )
-        .await?;
-        let events = "INSERT INTO events (tenant, thread, seq, header, salt, codec, key_id, payload, hash)
-                 SELECT t.tenant, t.thread, r.seq, r.header, r.salt, r.codec, r.key_id, r.payload, r.hash
+                 SET version = greatest(threads.version, excluded.version), epoch = excluded.epoch, head = excluded.head";
+        tx.execute(threads, &[tenants, ids, versions, epochs, heads])
+            .await?;
+        let (mut places, mut lasts, mut packs) = (Vec::new(), Vec::new(), Vec::new());
+        for ((records, there_up_to), place) in records.iter().zip(there_up_to).zip(1_i64..) {
+            let here = records.partition_point(|record| int(record.seq) <= there_up_to);
+            for together in records[here..].chunks(TOGETHER) {
+                places.push(place);
+                lasts.push(together.last().map_or(0, |last| int(last.seq)));
+                packs.push(pack::records(together));
+            }
+        }
+        let events = "INSERT INTO events (tenant, thread, seq, records)
+                 SELECT t.tenant, t.thread, r.seq, r.records
                  FROM unnest($1::bytea[], $2::bytea[]) WITH ORDINALITY AS t (tenant, thread, n)
-                 JOIN unnest($3::bigint[], $4::bigint[], $5::bytea[], $6::bytea[], $7::smallint[], $8::text[],
-                             $9::bytea[], $10::bytea[])
-                      AS r (n, seq, header, salt, codec, key_id, payload, hash) USING (n)
-                 ON CONFLICT DO NOTHING";
-        let payloads = &records.payloads;
-        tx.execute(
-            events,
-            &[
-                tenants,
-                ids,
-                &records.of,
-                &records.seqs,
-                &records.headers,
-                &records.salts,
-                &payloads.codecs,
-                &payloads.key_ids,
-                &payloads.bytes,
-                &records.hashes,
-            ],
-        )
-        .await?;
+                 JOIN unnest($3::bigint[], $4::bigint[], $5::bytea[]) AS r (n, seq, records) USING (n)";
+        tx.execute(events, &[tenants, ids, &places, &lasts, &packs])
+            .await?;
         Ok(())
     }
 }
@@ -350,22 +344,15 @@ impl Blobs<'_> {
         let Self {
             tenants,
             digests,
-            payloads,
+            codecs,
+            key_ids,
+            bytes,
         } = self;
         let blobs = "INSERT INTO blobs (tenant, digest, codec, key_id, bytes)
                  SELECT * FROM unnest($1::bytea[], $2::bytea[], $3::smallint[], $4::text[], $5::bytea[])
                  ON CONFLICT DO NOTHING";
-        tx.execute(
-            blobs,
-            &[
-                tenants,
-                digests,
-                &payloads.codecs,
-                &payloads.key_ids,
-                &payloads.bytes,
-            ],
-        )
-        .await?;
+        tx.execute(blobs, &[tenants, digests, codecs, key_ids, bytes])
+            .await?;
         Ok(())
     }
 }

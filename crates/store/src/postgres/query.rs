@@ -28,7 +28,7 @@ macro_rules! of_each {
 
 /// The heads of those threads that are there, each after its [`place`].
 pub(super) async fn heads(connection: &Line, keys: &[ThreadKey]) -> Result<Vec<Row>, Error> {
-    let sql = of_each!("version, epoch, owner, until, codec, key_id, head");
+    let sql = of_each!("version, epoch, owner, until, head");
     threads(connection, sql, keys).await
 }
 
@@ -52,13 +52,14 @@ async fn threads(connection: &Line, sql: &str, keys: &[ThreadKey]) -> Result<Vec
     connection.query(sql, &[&tenants, &threads]).await
 }
 
+/// Those rows that hold the records after this one, as many of them as there may be records.
 pub(super) async fn records(
     connection: &Line,
     key: &ThreadKey,
     after: u64,
     most: usize,
 ) -> Result<Vec<Row>, Error> {
-    let find = "SELECT seq, header, salt, codec, key_id, payload, hash FROM events
+    let find = "SELECT seq, records FROM events
              WHERE tenant = $1 AND thread = $2 AND seq > $3 ORDER BY seq LIMIT $4";
     connection
         .query(

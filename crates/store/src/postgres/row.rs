@@ -5,6 +5,7 @@ use holdpoint_core::{
 };
 use tokio_postgres::Row;
 
+use super::pack;
 use crate::{
     Cell, KeptCell, Space,
     admission::{Standing, Tenure},
@@ -81,15 +82,14 @@ pub(super) fn standing(row: &Row, column: usize) -> Result<Standing, Unreadable>
     })
 }
 
-/// A record: seq, header, salt, codec, key id, payload, hash.
-pub(super) fn record(row: &Row) -> Result<Record, Unreadable> {
-    Ok(Record {
-        seq: count(row, 0)?,
-        header: get(row, 1)?,
-        salt: fixed(row, 2)?,
-        payload: payload(row, 3)?,
-        hash: digest(row, 6)?,
-    })
+/// A head, packed.
+pub(super) fn head(row: &Row, column: usize) -> Result<Payload, Unreadable> {
+    pack::read_payload(get(row, column)?)
+}
+
+/// The records of an append: the sequence of the last one, and all of them packed.
+pub(super) fn records(row: &Row) -> Result<Vec<Record>, Unreadable> {
+    pack::read_records(get(row, 1)?, count(row, 0)?)
 }
 
 pub(super) fn digest(row: &Row, column: usize) -> Result<Digest, Unreadable> {

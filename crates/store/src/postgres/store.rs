@@ -179,14 +179,14 @@ impl PostgresStore {
         read.map_err(|what| self.unreadable(what))
     }
 
-    /// A head in the seven columns from `column` on: version, epoch, owner, until, codec, key id, head.
+    /// A head in the five columns from `column` on: version, epoch, owner, until, head.
     fn head(&self, row: &Row, column: usize) -> Result<Head, row::Unreadable> {
         let standing = row::standing(row, column)?;
         Ok(Head {
             version: standing.version,
             epoch: standing.epoch,
             lease: standing.lease.map(|tenure| self.lease(&tenure)),
-            payload: row::payload(row, column + 4)?,
+            payload: row::head(row, column + 4)?,
         })
     }
 
@@ -288,7 +288,16 @@ impl Store for PostgresStore {
         let rows = again!(self.scribe.connections, |connection| query::records(
             connection, key, after, limit
         ))?;
-        self.all(&rows, row::record)
+        let mut records = Vec::new();
+        for row in &rows {
+            let found = row::records(row).map_err(|what| self.unreadable(what))?;
+            records.extend(found.into_iter().filter(|record| record.seq > after));
+            if records.len() >= limit {
+                break;
+            }
+        }
+        records.truncate(limit);
+        Ok(records)
     }
 
     async fn append(&self, append: Append) -> Result<Appended, AppendError> {

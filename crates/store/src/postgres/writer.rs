@@ -122,6 +122,8 @@ impl Scribe {
                     left.push_back(ticket);
                 }
             }
+            // In the order in which everybody locks them.
+            together.sort_unstable_by(|a, b| a.append.key.cmp(&b.append.key));
             before = together.len();
             self.commit(together).await;
         }

@@ -9,7 +9,8 @@ use tokio::task::JoinSet;
 const FIRST: &str = concat!(
     "CREATE TABLE holdpoint_migrations (version bigint PRIMARY KEY, checksum bytea NOT NULL);",
     include_str!("../../src/postgres/migrations/0001_journal.sql"),
-    "INSERT INTO threads (tenant, thread, version, epoch, codec, head) VALUES ('acme', decode(repeat('07', 16), 'hex'), 1, 4, 1, '{}');"
+    "INSERT INTO threads (tenant, thread, version, epoch, head) VALUES
+        ('acme', decode(repeat('07', 16), 'hex'), 1, 4, '\\x000100000000020000007b7d');"
 );
 
 async fn open_at_once(database: &Database) -> Vec<PostgresStore> {

@@ -1,7 +1,8 @@
 -- Names are bytes and not texts: a text of PostgreSQL cannot hold every text, and bytes are sorted in the one way that
 -- every store sorts them. All keys begin with the tenant and, where there is one, the thread, so that tables can be divided.
 
--- A thread, how it stands, and its head. The lease is the two columns `owner` and `until`.
+-- A thread, how it stands, and its head, packed. The lease is the two columns `owner` and `until`. A head is written again with
+-- every append, so its page keeps room for the next.
 CREATE TABLE threads (
     tenant  bytea    NOT NULL,
     thread  bytea    NOT NULL,
@@ -9,28 +10,22 @@ CREATE TABLE threads (
     epoch   bigint   NOT NULL,
     owner   bytea,
     until   bigint,
-    codec   smallint NOT NULL,
-    key_id  text,
     head    bytea    NOT NULL,
     PRIMARY KEY (tenant, thread)
 ) WITH (fillfactor = 80);
 
--- A head is written again with every append, and long ones with everything else, so its page keeps room for the next.
-ALTER TABLE threads ALTER COLUMN head SET STORAGE MAIN;
-
--- A record. `salt` and `payload` may be erased.
+-- The records of an append, packed, under the sequence of the last one.
 CREATE TABLE events (
     tenant  bytea    NOT NULL,
     thread  bytea    NOT NULL,
     seq     bigint   NOT NULL,
-    header  bytea    NOT NULL,
-    salt    bytea,
-    codec   smallint NOT NULL,
-    key_id  text,
-    payload bytea,
-    hash    bytea    NOT NULL,
+    records bytea    NOT NULL,
     PRIMARY KEY (tenant, thread, seq)
 );
+
+-- Both come compressed if that helps, and a second try would not.
+ALTER TABLE threads ALTER COLUMN head SET STORAGE EXTERNAL;
+ALTER TABLE events ALTER COLUMN records SET STORAGE EXTERNAL;
 
 CREATE TABLE entries (
     tenant bytea    NOT NULL,
