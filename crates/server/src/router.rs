@@ -1,6 +1,6 @@
 //! Which path leads where.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use axum::{
     Router,
@@ -10,6 +10,8 @@ use axum::{
     response::{IntoResponse as _, Response},
     routing::get,
 };
+use holdpoint_store::Unavailable;
+use tokio::time::timeout;
 use tower_http::{catch_panic::CatchPanicLayer, cors::CorsLayer};
 use utoipa::OpenApi as _;
 use utoipa_axum::{router::OpenApiRouter, routes};
@@ -22,6 +24,9 @@ use crate::{
     runs,
     world::World,
 };
+
+/// How long a store may take to answer before the server says that it is not ready: whoever asks wants to know now.
+const PROBE: Duration = Duration::from_secs(2);
 
 /// The routes that are part of the API.
 pub(crate) fn api() -> OpenApiRouter<Arc<World>> {
@@ -132,7 +137,13 @@ async fn healthz() -> &'static str {
 async fn readyz(State(world): State<Arc<World>>) -> Result<Response, Problem> {
     for served in world.engines.values() {
         let store = served.engine.store();
-        let answered = store.tenants(holdpoint_core::Index::Runnable).await;
+        let answered = timeout(PROBE, store.tenants(holdpoint_core::Index::Runnable)).await;
+        let answered = answered.unwrap_or_else(|_| {
+            Err(Unavailable::new(format!(
+                "it has not answered within {} s",
+                PROBE.as_secs()
+            )))
+        });
         answered.map_err(holdpoint_engine::Error::from)?;
         if let Some(trouble) = served.trouble() {
             return Err(trouble);

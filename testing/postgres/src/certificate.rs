@@ -25,6 +25,20 @@ impl Certificate {
     ///
     /// There is no `openssl` to make it with.
     pub fn make(programs: &Programs) -> anyhow::Result<Self> {
+        // One that may sign others is not taken for that of a server.
+        Self::with(programs, "basicConstraints=critical,CA:FALSE")
+    }
+
+    /// Makes one that may sign others, which is how many make one for themselves.
+    ///
+    /// # Errors
+    ///
+    /// As [`Certificate::make`].
+    pub fn make_authority(programs: &Programs) -> anyhow::Result<Self> {
+        Self::with(programs, "basicConstraints=critical,CA:TRUE")
+    }
+
+    fn with(programs: &Programs, constraints: &str) -> anyhow::Result<Self> {
         let certificate = Self {
             folder: tempfile::tempdir()?,
         };
@@ -35,8 +49,7 @@ impl Certificate {
             .args(["-pkeyopt", "ec_paramgen_curve:prime256v1"])
             .args(["-subj", "/CN=localhost"])
             .args(["-addext", "subjectAltName=DNS:localhost"])
-            // One that may sign others is not taken for that of a server.
-            .args(["-addext", "basicConstraints=critical,CA:FALSE"])
+            .args(["-addext", constraints])
             .arg("-keyout")
             .arg(&key)
             .arg("-out")

@@ -68,11 +68,20 @@ impl Address {
                 )));
             }
         };
-        // Whoever asks for the certificate to be checked asks for what is done anyway.
-        let url = url
-            .replace("sslmode=verify-full", "sslmode=require")
-            .replace("sslmode=verify-ca", "sslmode=require");
+        let (url, mode) = without(&url, "sslmode");
+        let mode = match mode.as_deref() {
+            None | Some("prefer") => SslMode::Prefer,
+            Some("disable") => SslMode::Disable,
+            // Whoever asks for the certificate to be checked asks for what is done anyway.
+            Some("require" | "verify-ca" | "verify-full") => SslMode::Require,
+            Some(other) => {
+                return Err(unusable(format!(
+                    "`sslmode` is `disable`, `prefer`, `require`, `verify-ca` or `verify-full`, not `{other}`"
+                )));
+            }
+        };
         let mut config = Config::from_str(&url).map_err(|error| unusable(error.to_string()))?;
+        config.ssl_mode(mode);
         if config.get_connect_timeout().is_none() {
             config.connect_timeout(CONNECTING);
         }
@@ -173,6 +182,10 @@ mod tests {
             (
                 "postgres://db/runs?pooling=statement",
                 "`pooling` is `transaction` or `session`",
+            ),
+            (
+                "postgres://db/runs?sslmode=bogus",
+                "`sslmode` is `disable`, `prefer`,",
             ),
             (
                 "postgres://db/runs?sslrootcert=/nowhere.pem",

@@ -82,9 +82,10 @@ found AS MATERIALIZED (
 removed AS (
     DELETE FROM entries e USING found f WHERE e.ctid = f.place
 ),
+-- One that is there already fails all of it, which is then done one by one: nobody but whoever has the thread makes its rows,
+-- and looking twice costs more than the row.
 entered AS (
     INSERT INTO entries (tenant, idx, key, sort, thread)
     SELECT tenant, idx, key, sort, thread FROM rows WHERE put
-    ON CONFLICT DO NOTHING
 )
 SELECT n, epoch FROM admitted

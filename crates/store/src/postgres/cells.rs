@@ -7,6 +7,7 @@ use super::{
     clock::Time,
     desk::Desk,
     line::{Deal, Line},
+    reader::Key,
     row::{int, limit},
     trouble::Trouble,
 };
@@ -105,27 +106,26 @@ pub(super) async fn sweep(connection: &Line, time: &Time, most: usize) -> Result
     Ok(usize::try_from(gone).unwrap_or(0))
 }
 
-pub(super) async fn one(
-    connection: &Line,
-    tenant: &str,
-    space: Space,
-    key: &str,
-    now: Timestamp,
-) -> Result<Option<Row>, Error> {
-    let find = "SELECT version, value, until FROM cells
-             WHERE tenant = $1 AND space = $2 AND key = $3 AND value IS NOT NULL AND (until IS NULL OR until > $4)";
-    let space = i16::from(space.number());
-    connection
-        .query_opt(
-            find,
-            &[
-                &tenant.as_bytes(),
-                &space,
-                &key.as_bytes(),
-                &now.as_micros(),
-            ],
-        )
-        .await
+/// Where a cell is.
+#[derive(Debug)]
+pub(super) struct CellKey {
+    pub(super) tenant: String,
+    pub(super) space: Space,
+    pub(super) key: String,
+}
+
+impl Key for CellKey {
+    async fn find(connection: &Line, keys: &[Self]) -> Result<Vec<Row>, Error> {
+        let find = "SELECT k.n, c.* FROM unnest($1::bytea[], $2::smallint[], $3::bytea[])
+                 WITH ORDINALITY AS k (tenant, space, key, n), LATERAL (
+                 SELECT version, value, until FROM cells c
+                 WHERE c.tenant = k.tenant AND c.space = k.space AND c.key = k.key AND c.value IS NOT NULL OFFSET 0
+             ) c";
+        let tenants: Vec<&[u8]> = keys.iter().map(|it| it.tenant.as_bytes()).collect();
+        let spaces: Vec<i16> = keys.iter().map(|it| i16::from(it.space.number())).collect();
+        let names: Vec<&[u8]> = keys.iter().map(|it| it.key.as_bytes()).collect();
+        connection.query(find, &[&tenants, &spaces, &names]).await
+    }
 }
 
 pub(super) async fn some(

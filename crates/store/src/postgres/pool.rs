@@ -3,7 +3,7 @@
 use std::{future::Future, time::Duration};
 
 use deadpool_postgres::{
-    Hook, HookError, Manager, ManagerConfig, Pool, RecyclingMethod, Runtime, Timeouts,
+    Hook, HookError, Manager, ManagerConfig, Pool, QueueMode, RecyclingMethod, Runtime, Timeouts,
 };
 use tokio::time::{Instant, sleep};
 
@@ -49,6 +49,8 @@ impl Connections {
         };
         let pool = Pool::builder(manager)
             .max_size(CONNECTIONS)
+            // A process of the server's that has just done the same has at hand what it needs.
+            .queue_mode(QueueMode::Lifo)
             .post_create(Hook::async_fn(move |connection, _| {
                 Box::pin(async move {
                     let said = connection.batch_execute(manners).await;

@@ -7,6 +7,7 @@ use tokio_postgres::{Error, Row};
 
 use super::{
     line::{Line, Value},
+    reader::Key,
     row::{int, limit},
 };
 use crate::{Direction, Scan, ThreadKey};
@@ -32,12 +33,18 @@ pub(super) async fn heads(connection: &Line, keys: &[ThreadKey]) -> Result<Vec<R
     threads(connection, sql, keys).await
 }
 
+impl Key for ThreadKey {
+    async fn find(connection: &Line, keys: &[Self]) -> Result<Vec<Row>, Error> {
+        heads(connection, keys).await
+    }
+}
+
 /// The versions of those threads that are there, each after its [`place`].
 pub(super) async fn versions(connection: &Line, keys: &[ThreadKey]) -> Result<Vec<Row>, Error> {
     threads(connection, of_each!("version"), keys).await
 }
 
-/// Which of the threads that were asked for a row is about.
+/// Which of those that were asked for a row is about.
 pub(super) fn place(row: &Row) -> Option<usize> {
     let n: i64 = row.try_get(0).ok()?;
     usize::try_from(n).ok()?.checked_sub(1)

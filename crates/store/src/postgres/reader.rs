@@ -1,29 +1,46 @@
-//! The one task that reads heads for concurrent runs together.
+//! The tasks that read for concurrent runs together: one for heads, one for cells.
 //!
-//! A head is read several times in the life of a run, and a statement costs more than what it finds. So it waits for a first
-//! one that is wanted, takes what has queued up behind it, and reads all of them at once.
+//! Both are read several times in the life of a run, and a statement costs more than what it finds. So a task waits for a
+//! first one that is wanted, takes what has queued up behind it, and reads all of it at once.
 
-use tokio::sync::{mpsc, oneshot};
-use tokio_postgres::Row;
+use std::future::Future;
+
+use tokio::{
+    sync::{mpsc, oneshot},
+    task::yield_now,
+};
+use tokio_postgres::{Error, Row};
 
 use super::{
+    line::Line,
     pool::{Connections, again},
     query,
 };
-use crate::{ThreadKey, Unavailable};
+use crate::Unavailable;
 
-/// How many heads share a statement at most.
+/// How many share a statement at most.
 const GROUP: usize = 256;
 
 type Found = Result<Option<Row>, Unavailable>;
 
-/// Where heads are asked for.
-#[derive(Debug)]
-pub(super) struct Reader {
-    queue: mpsc::UnboundedSender<(ThreadKey, oneshot::Sender<Found>)>,
+/// The key of something that is read by its key.
+pub(super) trait Key: Send + Sync + 'static {
+    /// What is there of these, each after its [`query::place`].
+    fn find(
+        connection: &Line,
+        keys: &[Self],
+    ) -> impl Future<Output = Result<Vec<Row>, Error>> + Send
+    where
+        Self: Sized;
 }
 
-impl Reader {
+/// Where things are asked for.
+#[derive(Debug)]
+pub(super) struct Reader<K> {
+    queue: mpsc::UnboundedSender<(K, oneshot::Sender<Found>)>,
+}
+
+impl<K: Key> Reader<K> {
     /// Starts the task.
     pub(super) fn start(connections: Connections) -> Self {
         let (queue, wanted) = mpsc::unbounded_channel();
@@ -31,26 +48,33 @@ impl Reader {
         Self { queue }
     }
 
-    /// The head of a thread as [`query::heads`] finds it, together with others that are wanted at the same time.
-    pub(super) async fn head(&self, key: &ThreadKey) -> Found {
+    /// What [`Key::find`] finds of it, together with others that are wanted at the same time.
+    pub(super) async fn read(&self, key: K) -> Found {
         let stopped = || Unavailable::new("it was closed, or has stopped after a fault");
         let (reply, answer) = oneshot::channel();
         // INVARIANT: what it finds was read after this, so it shows whatever was acknowledged before.
-        if self.queue.send((key.clone(), reply)).is_err() {
+        if self.queue.send((key, reply)).is_err() {
             return Err(stopped());
         }
         answer.await.unwrap_or_else(|_| Err(stopped()))
     }
 }
 
-async fn work(
+async fn work<K: Key>(
     connections: Connections,
-    mut wanted: mpsc::UnboundedReceiver<(ThreadKey, oneshot::Sender<Found>)>,
+    mut wanted: mpsc::UnboundedReceiver<(K, oneshot::Sender<Found>)>,
 ) {
     let mut group = Vec::with_capacity(GROUP);
     while wanted.recv_many(&mut group, GROUP).await > 0 {
-        let (keys, replies): (Vec<ThreadKey>, Vec<_>) = group.drain(..).unzip();
-        let found = again!(connections, |connection| query::heads(connection, &keys));
+        // Those who were told of their appends at the same time are about to ask too: they go first.
+        yield_now().await;
+        while group.len() < GROUP
+            && let Ok(more) = wanted.try_recv()
+        {
+            group.push(more);
+        }
+        let (keys, replies): (Vec<K>, Vec<_>) = group.drain(..).unzip();
+        let found = again!(connections, |connection| K::find(connection, &keys));
         let mut replies: Vec<_> = replies.into_iter().map(Some).collect();
         let mut answer = |place: usize, found: Found| {
             if let Some(reply) = replies.get_mut(place).and_then(Option::take) {

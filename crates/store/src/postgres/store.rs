@@ -15,7 +15,7 @@ use tokio_postgres::Row;
 
 use super::{
     address::Address,
-    cells,
+    cells::{self, CellKey},
     clock::{Reckoned, Time, middle},
     desk::Desk,
     home,
@@ -61,7 +61,8 @@ const STEP: i64 = 1_000_000;
 pub struct PostgresStore {
     scribe: Scribe,
     writer: Writer,
-    reader: Reader,
+    heads: Reader<ThreadKey>,
+    cells: Reader<CellKey>,
     listening: AbortHandle,
     changes: watch::Sender<u64>,
 }
@@ -158,7 +159,8 @@ impl PostgresStore {
         };
         Ok(Self {
             writer: Writer::start(scribe.clone()),
-            reader: Reader::start(scribe.connections.clone()),
+            heads: Reader::start(scribe.connections.clone()),
+            cells: Reader::start(scribe.connections.clone()),
             scribe,
             listening,
             changes,
@@ -238,7 +240,7 @@ impl Store for PostgresStore {
     }
 
     async fn load(&self, key: &ThreadKey) -> Result<Option<Head>, Unavailable> {
-        let row = self.reader.head(key).await?;
+        let row = self.heads.read(key.clone()).await?;
         let head = row.map(|row| self.head(&row, 1)).transpose();
         head.map_err(|what| self.unreadable(what))
     }
@@ -370,12 +372,15 @@ impl Store for PostgresStore {
         space: Space,
         key: &str,
     ) -> Result<Option<Cell>, Unavailable> {
-        let now = self.now();
-        let row = again!(self.scribe.connections, |connection| cells::one(
-            connection, tenant, space, key, now
-        ))?;
-        let cell = row.map(|row| row::cell(&row, 0)).transpose();
-        cell.map_err(|what| self.unreadable(what))
+        let key = CellKey {
+            tenant: tenant.to_owned(),
+            space,
+            key: key.to_owned(),
+        };
+        let row = self.cells.read(key).await?;
+        let cell = row.map(|row| row::cell(&row, 1)).transpose();
+        let cell = cell.map_err(|what| self.unreadable(what))?;
+        Ok(cell.filter(|cell| admission::lasts(cell.until, self.now())))
     }
 
     async fn cells(

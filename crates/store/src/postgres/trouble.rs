@@ -104,6 +104,8 @@ fn fate(error: &Error) -> Fate {
         SqlState::T_R_DEADLOCK_DETECTED,
         SqlState::T_R_SERIALIZATION_FAILURE,
         SqlState::LOCK_NOT_AVAILABLE,
+        // Somebody was faster, or a batch has a row that is there already; one by one it is found out.
+        SqlState::UNIQUE_VIOLATION,
         SqlState::TOO_MANY_CONNECTIONS,
         SqlState::CANNOT_CONNECT_NOW,
         // A server that has become a standby: the next connection may find the one that is not.
@@ -132,11 +134,22 @@ fn words(error: &Error) -> String {
             format!("it does not let us in ({message})")
         } else if *code == SqlState::INSUFFICIENT_PRIVILEGE {
             format!("its user may not do this ({message})")
+        } else if *code == SqlState::INVALID_SQL_STATEMENT_NAME
+            || *code == SqlState::DUPLICATE_PSTATEMENT
+        {
+            format!(
+                "a pooler stands between that hands out connections for a transaction at a time ({message}); add \
+                 `pooling=transaction` to the url"
+            )
         } else {
             message.to_owned()
         };
     }
     match error.source() {
+        Some(source) if source.to_string().contains("CaUsedAsEndEntity") => format!(
+            "{error}: its certificate is that of an authority; give the server one that the authority has signed, and name \
+             the authority's file in `sslrootcert`"
+        ),
         Some(source) => format!("{error}: {source}"),
         None => error.to_string(),
     }

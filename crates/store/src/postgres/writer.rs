@@ -1,13 +1,17 @@
 //! The one task that commits appends of concurrent runs together.
 //!
-//! It waits for a first one, takes what has queued up behind it, and commits all of it in one statement. What that did not
-//! admit, and what cannot share it, goes to the desk, each for itself and beside the next statement.
+//! It waits for a first one, takes what has queued up behind it, and commits all of it in one statement. While that is
+//! flushed to the disk, the next one is already on its way. What a statement did not admit, and what cannot share one, goes to
+//! the desk, each for itself and beside the next statement.
 
-use std::{collections::VecDeque, sync::Arc};
+use std::{
+    collections::{HashSet, VecDeque},
+    sync::Arc,
+};
 
 use holdpoint_core::OwnerId;
 use tokio::{
-    sync::{Notify, mpsc, oneshot},
+    sync::{Notify, Semaphore, mpsc, oneshot},
     task::yield_now,
 };
 
@@ -23,6 +27,8 @@ use crate::{Append, AppendError, Appended, CellChange, Unavailable, failpoint};
 
 /// How many appends share a statement at most.
 const BATCH: usize = 256;
+/// How many statements are under way at most: one is flushed while the other one is executed. More would be smaller ones.
+const LINES: usize = 2;
 /// How often others are let go first, so that what they append can come along.
 const TURNS: usize = 32;
 
@@ -88,6 +94,7 @@ impl Scribe {
         let mut left: VecDeque<Ticket> = VecDeque::new();
         // How many were in the statement before.
         let mut before = 0;
+        let lines = Arc::new(Semaphore::new(LINES));
         loop {
             if left.is_empty() {
                 match tickets.recv().await {
@@ -95,6 +102,9 @@ impl Scribe {
                     None => return,
                 }
             }
+            let Ok(line) = Arc::clone(&lines).acquire_owned().await else {
+                return;
+            };
             // A statement costs much whatever is in it, and those whose appends were in the last one are about to have the
             // next. One who is alone is not kept waiting.
             for _ in 0..TURNS {
@@ -109,7 +119,7 @@ impl Scribe {
                 left.push_back(ticket);
             }
             let mut together = Vec::with_capacity(left.len());
-            let mut threads = std::collections::HashSet::new();
+            let mut threads = HashSet::new();
             for _ in 0..left.len().min(BATCH) {
                 let Some(ticket) = left.pop_front() else {
                     break;
@@ -125,7 +135,11 @@ impl Scribe {
             // In the order in which everybody locks them.
             together.sort_unstable_by(|a, b| a.append.key.cmp(&b.append.key));
             before = together.len();
-            self.commit(together).await;
+            let scribe = self.clone();
+            tokio::spawn(async move {
+                scribe.commit(together).await;
+                drop(line);
+            });
         }
     }
 

@@ -37,3 +37,23 @@ async fn a_connection_is_encrypted_and_the_certificate_is_always_checked() {
         assert_eq!(opened.is_ok(), is_let_in, "{url}: {opened:?}");
     }
 }
+
+#[tokio::test]
+async fn a_server_that_shows_the_certificate_of_an_authority_is_told_what_to_show_instead() {
+    let programs = Programs::find_or_install().unwrap();
+    let certificate = Certificate::make_authority(&programs).unwrap();
+    let settings = certificate.settings();
+    let settings: Vec<&str> = settings.iter().map(String::as_str).collect();
+    let server = Server::start(programs, &settings).unwrap();
+    let url = format!(
+        "{}/postgres?sslmode=verify-full&sslrootcert={}",
+        server.url().replace("127.0.0.1", "localhost"),
+        certificate.file().display()
+    );
+    let opened = PostgresStore::open(&url, &Options::default()).await;
+    let said = opened.unwrap_err().to_string();
+    assert!(
+        said.contains("its certificate is that of an authority"),
+        "{said}"
+    );
+}

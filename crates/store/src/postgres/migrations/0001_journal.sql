@@ -12,7 +12,7 @@ CREATE TABLE threads (
     until   bigint,
     head    bytea    NOT NULL,
     PRIMARY KEY (tenant, thread)
-) WITH (fillfactor = 80);
+) WITH (fillfactor = 50);
 
 -- The records of an append, packed, under the sequence of the last one.
 CREATE TABLE events (
