@@ -5,7 +5,7 @@ use holdpoint_core::{
     InterruptStatus, Prompt, Refusal, Reply, RestatedCall, RunId, State, Subject, ThreadKind,
     Timestamp, Verdict, closing, decide, decode_records,
 };
-use holdpoint_store::{Direction, Scan, ThreadKey};
+use holdpoint_store::{Direction, Head, Scan, ThreadKey};
 use serde_json::Value;
 
 use crate::{
@@ -76,8 +76,7 @@ impl Engine {
         key: &ThreadKey,
         answers: Vec<(InterruptId, Answer)>,
     ) -> Result<Submitted, Error> {
-        let head = self.store().load(key).await?;
-        let thread = self.thread(key, head.as_ref())?;
+        let (head, thread, current) = self.load_with_definition(key).await?;
         let mut replies = Vec::with_capacity(answers.len());
         for (interrupt, answer) in answers {
             let misfits = self.misfits(&thread, interrupt, &answer).await?;
@@ -107,7 +106,9 @@ impl Engine {
             self.agent(&key.tenant, run.definition).await?;
         }
         for reply in &replies {
-            if let Some(restate) = self.stale(&thread, reply).await? {
+            if let Some(current) = current
+                && let Some(restate) = self.stale(&thread, reply, current).await?
+            {
                 return Err(self.ask_again(key, reply.interrupt, restate).await?);
             }
         }
@@ -213,18 +214,17 @@ impl Engine {
     }
 
     /// The command that asks again, where a tool that the answer would let run has changed.
-    async fn stale(&self, thread: &Thread, reply: &Reply) -> Result<Option<Command>, Error> {
+    async fn stale(
+        &self,
+        thread: &Thread,
+        reply: &Reply,
+        current: Current,
+    ) -> Result<Option<Command>, Error> {
         let id = reply.interrupt;
         let Some(interrupt) = thread.state.interrupts.get(&id) else {
             return Ok(None);
         };
         let Ok(assigned) = interrupt.assign(&reply.answer, &thread.state) else {
-            return Ok(None);
-        };
-        if thread.state.kind != ThreadKind::Agent {
-            return Ok(None);
-        }
-        let Some(current) = self.current(&thread.key, &thread.state.agent).await? else {
             return Ok(None);
         };
         let mut calls = Vec::new();
@@ -243,6 +243,32 @@ impl Engine {
             interrupt: Some(id),
             calls,
         }))
+    }
+
+    /// A thread, and which definition of its agent is the current one. Both are read at once where this process parked the
+    /// thread last, and so knows the agent without reading.
+    async fn load_with_definition(
+        &self,
+        key: &ThreadKey,
+    ) -> Result<(Option<Head>, Thread, Option<Current>), Error> {
+        let foreseen = self.recent().agent(key);
+        let current = async {
+            match &foreseen {
+                Some(agent) => self.current(key, agent).await,
+                None => Ok(None),
+            }
+        };
+        let load = async { Ok(self.store().load(key).await?) };
+        let (head, current) = tokio::try_join!(load, current)?;
+        let thread = self.thread(key, head.as_ref())?;
+        let current = if head.is_none() || thread.state.kind != ThreadKind::Agent {
+            None
+        } else if foreseen.as_ref() == Some(&thread.state.agent) {
+            current
+        } else {
+            self.current(key, &thread.state.agent).await?
+        };
+        Ok((head, thread, current))
     }
 
     /// Which definition of an agent is the current one.

@@ -8,7 +8,7 @@ use std::{
     sync::Arc,
 };
 
-use holdpoint_core::{Payload, State, Transcript};
+use holdpoint_core::{Payload, State, ThreadKind, Transcript};
 use holdpoint_store::ThreadKey;
 
 /// How many threads are remembered.
@@ -47,6 +47,12 @@ impl Recent {
                 self.threads.remove(&oldest);
             }
         }
+    }
+
+    /// The agent of a thread that is remembered. That never changes, whatever else of the thread does.
+    pub(crate) fn agent(&self, key: &ThreadKey) -> Option<String> {
+        let state = &self.threads.get(key)?.state;
+        (state.kind == ThreadKind::Agent).then(|| state.agent.clone())
     }
 
     /// What is remembered of a thread whose stored head is this one.
