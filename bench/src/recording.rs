@@ -236,7 +236,7 @@ impl Store for Recording {
         &self,
         after: Option<&ThreadKey>,
         limit: usize,
-    ) -> Result<Vec<(ThreadKey, Head)>, Unavailable> {
+    ) -> Result<Vec<(ThreadKey, Result<Head, Unavailable>)>, Unavailable> {
         self.inner.threads(after, limit).await
     }
 

@@ -1,14 +1,16 @@
 //! Looks at everything in a store: whether journals are whole, heads follow from them, and indexes follow from both.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::{HashMap, HashSet},
+    fmt::Display,
+    sync::Arc,
+};
 
 use holdpoint_core::{
-    Codec, Damaged, Digest, Index, IndexRow, State, decode_head, decode_records, fold, open_rows,
-    past_rows,
+    Codec, Damaged, Digest, Index, IndexRow, State, ThreadKind, decode_head, decode_records, fold,
+    open_rows, past_rows,
 };
 use holdpoint_store::{Direction, Head, Scan, Store, ThreadKey, Unavailable};
-
-use crate::Error;
 
 /// How many threads, rows or blobs are read at once.
 const PAGE: usize = 500;
@@ -57,6 +59,9 @@ struct Balance {
     sum: u128,
 }
 
+/// The digests of definitions, with their tenants.
+type Definitions = HashSet<(Arc<str>, Digest)>;
+
 /// Nothing is expected of a thread whose journal is damaged.
 type Balances = HashMap<ThreadKey, Option<Balance>>;
 
@@ -71,26 +76,29 @@ pub async fn check(
 ) -> Result<Checked, Unavailable> {
     let mut checked = Checked::default();
     let mut balances = Balances::new();
-    check_definitions(store, &mut checked, tell).await?;
+    let definitions = check_definitions(store, &mut checked, tell).await?;
     let of = store.count_threads().await?;
     let mut after = None;
     loop {
         let threads = store.threads(after.as_ref(), PAGE).await?;
         for (key, head) in &threads {
-            let sum = check_thread(store, key, head).await;
+            let sum = match head {
+                Ok(head) => check_thread(store, key, head, &definitions).await,
+                Err(unreadable) => Err(format!("its head cannot be read: {}", unreadable.reason())),
+            };
             if let Err(what) = &sum {
                 // Is it this thread that cannot be read, or nothing at all?
                 store.versions(std::slice::from_ref(key)).await?;
                 tell(Seen::Flaw(Flaw {
                     thread: Some(key.clone()),
-                    what: what.to_string(),
+                    what: what.clone(),
                 }));
             }
-            let version = head.version;
+            let version = head.as_ref().map_or(0, |head| head.version);
             let balance = sum.ok().map(|sum| Balance { version, sum });
             balances.insert(key.clone(), balance);
             checked.threads += 1;
-            checked.records += head.version;
+            checked.records += version;
         }
         tell(Seen::Threads(checked.threads, of.max(checked.threads)));
         let is_last = threads.len() < PAGE;
@@ -118,7 +126,12 @@ pub async fn check(
 
 /// Reads a journal up to its head. Returns the sum of the rows that follow from it, or what is wrong with it: also that
 /// it cannot be read at all. (That nothing can be read is told by whatever is read next.)
-async fn check_thread(store: &dyn Store, key: &ThreadKey, head: &Head) -> Result<u128, Error> {
+async fn check_thread(
+    store: &dyn Store,
+    key: &ThreadKey,
+    head: &Head,
+    definitions: &Definitions,
+) -> Result<u128, String> {
     let incomplete = Damaged::Incomplete {
         version: head.version,
     };
@@ -127,28 +140,49 @@ async fn check_thread(store: &dyn Store, key: &ThreadKey, head: &Head) -> Result
     while state.version < head.version {
         let limit = RECORDS.min(head.version - state.version);
         let limit = usize::try_from(limit).unwrap_or(usize::MAX);
-        let records = store.read(key, state.version, limit).await?;
-        let entries = decode_records(state.hash, &records)?;
+        let records = store.read(key, state.version, limit).await;
+        let records =
+            records.map_err(|error| format!("its journal cannot be read: {}", error.reason()))?;
+        let entries = decode_records(state.hash, &records).map_err(words)?;
         if entries.is_empty() {
             break;
         }
         for entry in &entries {
             fold(&mut state, entry);
             if state.version != entry.seq {
-                return Err(incomplete.into());
+                return Err(words(incomplete));
             }
             for row in past_rows(&state, entry) {
                 sum = sum.wrapping_add(weigh(&row));
             }
         }
     }
-    if state.version != head.version || decode_head(&head.payload)? != state {
-        return Err(incomplete.into());
+    if state.version != head.version || decode_head(&head.payload).map_err(words)? != state {
+        return Err(words(incomplete));
+    }
+    if let Some(run) = &state.run
+        && state.kind == ThreadKind::Agent
+        && state.active().is_some()
+        && !definitions.contains(&(Arc::clone(&key.tenant), run.definition))
+    {
+        return Err(format!(
+            "its run needs the definition {} of `{}`, which is not there",
+            run.definition, state.agent
+        ));
+    }
+    let more = store.read(key, head.version, 1).await.map_err(words)?;
+    let versions = store.versions(std::slice::from_ref(key));
+    if !more.is_empty() && versions.await.map_err(words)? == [head.version] {
+        return Err("its journal goes on after its head".to_owned());
     }
     for row in open_rows(&state) {
         sum = sum.wrapping_add(weigh(&row));
     }
     Ok(sum)
+}
+
+fn words(trouble: impl Display) -> String {
+    trouble.to_string()
 }
 
 /// Takes the rows that there are away from those that there should be.
@@ -212,11 +246,13 @@ fn weigh(row: &IndexRow) -> u128 {
     u128::from_be_bytes(first)
 }
 
+/// Looks at the definitions that there are, and returns them.
 async fn check_definitions(
     store: &dyn Store,
     checked: &mut Checked,
     tell: &mut (dyn FnMut(Seen) + Send),
-) -> Result<(), Unavailable> {
+) -> Result<Definitions, Unavailable> {
+    let mut definitions = Definitions::new();
     let mut after = None;
     loop {
         let blobs = store.blobs(after.as_ref(), PAGE).await?;
@@ -233,9 +269,11 @@ async fn check_definitions(
             }
             checked.definitions += 1;
         }
-        if blobs.len() < PAGE {
-            return Ok(());
-        }
+        let is_last = blobs.len() < PAGE;
         after = blobs.last().cloned();
+        definitions.extend(blobs);
+        if is_last {
+            return Ok(definitions);
+        }
     }
 }

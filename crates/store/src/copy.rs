@@ -364,6 +364,7 @@ impl Moving<'_> {
             let arrived = to.versions(&keys).await?;
             let mut load = Load::default();
             for ((key, head), arrived) in threads.into_iter().zip(arrived) {
+                let head = head?;
                 // Its holder cannot renew it, but may be in the middle of what it does; so nobody follows it before the end.
                 while let Some(until) = in_force(&head, from.now()) {
                     tell(Stage::Waiting { until }, done);
@@ -491,6 +492,7 @@ impl Moving<'_> {
                 "which threads it has".to_owned()
             })?;
             for ((key, sent), (other, arrived)) in sent.iter().zip(&arrived) {
+                let (sent, arrived) = (sent.clone()?, arrived.clone()?);
                 let is_same = key == other
                     && (sent.version, sent.epoch, &sent.payload)
                         == (arrived.version, arrived.epoch, &arrived.payload);

@@ -441,10 +441,10 @@ impl Store for MemoryStore {
         &self,
         after: Option<&ThreadKey>,
         limit: usize,
-    ) -> Result<Vec<(ThreadKey, Head)>, Unavailable> {
+    ) -> Result<Vec<(ThreadKey, Result<Head, Unavailable>)>, Unavailable> {
         let state = self.state();
         let keys = state.threads.range((from(after), Bound::Unbounded));
-        let heads = keys.filter_map(|(key, _)| Some((key.clone(), self.head(&state, key)?)));
+        let heads = keys.filter_map(|(key, _)| Some((key.clone(), Ok(self.head(&state, key)?))));
         Ok(heads.take(limit).collect())
     }
 

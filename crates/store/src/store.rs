@@ -173,6 +173,12 @@ impl Unavailable {
             reason: reason.into(),
         }
     }
+
+    /// The reason alone.
+    #[must_use]
+    pub fn reason(&self) -> &str {
+        &self.reason
+    }
 }
 
 /// What a committed append led to.
@@ -378,12 +384,13 @@ pub trait Store: Send + Sync + std::fmt::Debug {
     /// How many threads there are, in all tenants.
     async fn count_threads(&self) -> Result<u64, Unavailable>;
 
-    /// Threads of all tenants in the order of their keys, from the first one after `after` on, at most `limit`.
+    /// Threads of all tenants in the order of their keys, from the first one after `after` on, at most `limit`. A head that
+    /// cannot be read is no reason not to see the others.
     async fn threads(
         &self,
         after: Option<&ThreadKey>,
         limit: usize,
-    ) -> Result<Vec<(ThreadKey, Head)>, Unavailable>;
+    ) -> Result<Vec<(ThreadKey, Result<Head, Unavailable>)>, Unavailable>;
 
     /// The blobs of all tenants in the order of tenant and digest, from the first one after `after` on, at most `limit`.
     async fn blobs(

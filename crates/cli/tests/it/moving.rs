@@ -166,3 +166,37 @@ fn a_flaw_is_found_and_what_is_flawed_does_not_move() {
     let said = world.hold(&["store", "check", "--json"]).ends(1);
     assert_eq!(said.lines().last().unwrap()["threads"], 3);
 }
+
+#[test]
+fn whatever_is_wrong_is_found_one_by_one() {
+    // What is done to a store, what is said of it, and how many threads that concerns.
+    for (change, flaw, threads) in [
+        (
+            "UPDATE threads SET codec = 77 WHERE id = 2",
+            "its head cannot be read",
+            1,
+        ),
+        (
+            "DELETE FROM blobs",
+            "its run needs the definition sha256:",
+            2,
+        ),
+        (
+            "INSERT INTO events SELECT pos + 1, header, salt, codec, key_id, payload, hash FROM events
+             WHERE pos = (SELECT max(pos) FROM events WHERE pos / 16777216 = 2)",
+            "its journal goes on after its head",
+            1,
+        ),
+    ] {
+        let world = busy();
+        let conn = rusqlite::Connection::open(world.path().join("holdpoint.db")).unwrap();
+        assert_ne!(conn.execute(change, []), Ok(0), "{change}");
+        drop(conn);
+        let said = world.hold(&["store", "check", "--json"]).ends(1);
+        let lines = said.lines();
+        let flaws: Vec<&str> = lines.iter().filter_map(|it| it["flaw"].as_str()).collect();
+        assert_eq!(flaws.len(), threads, "{flaws:?}");
+        assert!(flaws.iter().all(|it| it.contains(flaw)), "{flaws:?}");
+        assert_eq!(lines.last().unwrap()["threads"], 3);
+    }
+}

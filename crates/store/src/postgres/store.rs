@@ -504,7 +504,7 @@ impl Store for PostgresStore {
         &self,
         after: Option<&ThreadKey>,
         limit: usize,
-    ) -> Result<Vec<(ThreadKey, Head)>, Unavailable> {
+    ) -> Result<Vec<(ThreadKey, Result<Head, Unavailable>)>, Unavailable> {
         let rows = again!(self.scribe.connections, |connection| moving::threads(
             connection, after, limit
         ))?;
@@ -513,7 +513,8 @@ impl Store for PostgresStore {
                 tenant: row::text(row, 0)?.into(),
                 thread: row::thread(row, 1)?,
             };
-            Ok((key, self.head(row, 2)?))
+            let head = self.head(row, 2).map_err(|what| self.unreadable(what));
+            Ok((key, head))
         })
     }
 

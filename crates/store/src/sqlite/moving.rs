@@ -114,7 +114,7 @@ pub(super) fn threads(
     after: Option<&ThreadKey>,
     most: usize,
     owners: &Owners,
-) -> rusqlite::Result<Vec<(ThreadKey, Head)>> {
+) -> rusqlite::Result<Vec<(ThreadKey, rusqlite::Result<Head>)>> {
     let (tenant, thread) = after.map_or(("", [].as_slice()), |key| {
         (&*key.tenant, key.thread.as_bytes().as_slice())
     });
@@ -123,18 +123,20 @@ pub(super) fn threads(
          WHERE (tenant, thread) > (?1, ?2) ORDER BY tenant, thread LIMIT ?3",
     )?
     .query_map((tenant, thread, limit(most)), |row| {
-        let standing = row::standing(row, 2)?;
-        let head = Head {
-            version: standing.version,
-            epoch: standing.epoch,
-            lease: standing.lease.map(|tenure| owners.lease(&tenure)),
-            payload: row::payload(row, 7)?,
+        let head = || {
+            let standing = row::standing(row, 2)?;
+            Ok(Head {
+                version: standing.version,
+                epoch: standing.epoch,
+                lease: standing.lease.map(|tenure| owners.lease(&tenure)),
+                payload: row::payload(row, 7)?,
+            })
         };
         let key = ThreadKey {
             tenant: tenant_of(row)?,
             thread: ThreadId::from_bytes(row.get(1)?),
         };
-        Ok((key, head))
+        Ok((key, head()))
     })?
     .collect()
 }

@@ -287,11 +287,17 @@ impl Store for SqliteStore {
         &self,
         after: Option<&ThreadKey>,
         limit: usize,
-    ) -> Result<Vec<(ThreadKey, Head)>, Unavailable> {
+    ) -> Result<Vec<(ThreadKey, Result<Head, Unavailable>)>, Unavailable> {
         let (after, owners) = (after.cloned(), Arc::clone(&self.owners));
-        self.readers
+        let threads = self
+            .readers
             .query(move |conn| moving::threads(conn, after.as_ref(), limit, &owners))
-            .await
+            .await?;
+        let unreadable = |error: rusqlite::Error| Unavailable::new(error.to_string());
+        let listed = threads.into_iter();
+        Ok(listed
+            .map(|(key, head)| (key, head.map_err(unreadable)))
+            .collect())
     }
 
     async fn blobs(

@@ -214,7 +214,8 @@ struct Everything {
 }
 
 async fn everything(store: &dyn Store) -> Everything {
-    let mut threads = store.threads(None, usize::MAX).await.unwrap();
+    let threads = store.threads(None, usize::MAX).await.unwrap().into_iter();
+    let mut threads: Vec<_> = threads.map(|(key, head)| (key, head.unwrap())).collect();
     let mut all = Vec::new();
     for (key, head) in &mut threads {
         all.push(store.read(key, 0, usize::MAX).await.unwrap());
