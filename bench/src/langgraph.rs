@@ -18,8 +18,10 @@ use crate::{
 /// Which form of its checkpointer it uses.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Saver {
-    /// `SqliteSaver` or `PostgresSaver`, with a thread for each client.
+    /// `SqliteSaver` or `PostgresSaver`, with a thread for each client and one saver for all of them.
     Sync,
+    /// `PostgresSaver`, with a thread and a saver for each client.
+    Apart,
     /// `AsyncSqliteSaver` or `AsyncPostgresSaver`, with all clients in one event loop.
     Async,
 }
@@ -29,6 +31,7 @@ impl Saver {
     pub(crate) const fn as_str(self) -> &'static str {
         match self {
             Self::Sync => "sync",
+            Self::Apart => "apart",
             Self::Async => "async",
         }
     }

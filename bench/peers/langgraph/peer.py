@@ -117,12 +117,13 @@ def saving(url):
 
 
 @contextmanager
-def savers(url, clients):
-    """A saver for each client. A saver has a lock, so on a server each has its own; of a file there is one connection."""
+def savers(url, clients, apart):
+    """The saver that each client has: all the same one, as the documentation does; or, on a server, each its own. A saver
+    has a lock, so it has one client at a time. Of a file there is one connection."""
     if is_server(url):
         with ConnectionPool(url, min_size=clients, max_size=clients, kwargs=CONNECTING, open=False) as pool:
             pool.wait()
-            yield [PostgresSaver(pool) for _ in range(clients)]
+            yield [PostgresSaver(pool) for _ in range(clients)] if apart else [PostgresSaver(pool)] * clients
     else:
         with saving(url) as saver:
             yield [saver] * clients
@@ -236,8 +237,8 @@ class Watch:
 def cycle(args):
     """W1: parks and resumes runs, after some that do not count."""
     end = args.warm_up + args.runs
-    if args.saver == "sync":
-        with savers(args.url, args.concurrency) as all_savers, ThreadPoolExecutor(args.concurrency) as clients:
+    if args.saver != "async":
+        with savers(args.url, args.concurrency, args.saver == "apart") as all_savers, ThreadPoolExecutor(args.concurrency) as clients:
             all_savers[0].setup()
             agents = SimpleQueue()
             for saver in all_savers:
@@ -398,7 +399,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("command", choices=[run.__name__ for run in COMMANDS])
     parser.add_argument("url")
-    parser.add_argument("--saver", choices=["sync", "async"])
+    parser.add_argument("--saver", choices=["sync", "apart", "async"])
     parser.add_argument("--channel", choices=["plain", "delta"])
     for name in ("runs", "concurrency", "steps", "characters", "first", "parked", "resumes"):
         parser.add_argument(f"--{name}", type=int)

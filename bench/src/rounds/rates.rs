@@ -43,6 +43,12 @@ impl Rounds<'_> {
         let others = [
             (without, System::Ceiling, RATE, "of_ceiling"),
             (without, System::Langgraph, RATE, "over_langgraph"),
+            (
+                workload,
+                System::Langgraph,
+                "tuned_runs_per_s",
+                "over_langgraph_tuned",
+            ),
             (workload, System::Pgbench, "commits_per_s", "over_pgbench"),
             (workload, System::Restate, RATE, "over_restate"),
             (

@@ -222,7 +222,9 @@ impl Shown {
             Event::ModelReplied { .. } | Event::ModelFailed { .. } => {
                 self.busy.remove(&Busy::Model);
             }
-            Event::ActionFinished { action, .. } | Event::ActionUnknown { action, .. } => {
+            Event::ActionFinished { action, .. }
+            | Event::ActionUnknown { action, .. }
+            | Event::ActionWithheld { action, .. } => {
                 self.busy.remove(&Busy::Action(*action));
             }
             Event::RunEnded { .. } => self.busy.clear(),
@@ -245,6 +247,7 @@ impl Shown {
             },
             Event::ModelFailed { .. }
             | Event::ActionUnknown { .. }
+            | Event::ActionWithheld { .. }
             | Event::ActionLookedUp { .. }
             | Event::LateOutcome { .. }
             | Event::WarrantVoided { .. }

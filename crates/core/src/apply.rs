@@ -335,6 +335,15 @@ pub fn apply(state: &mut State, at: Timestamp, by: &Actor, event: &Event) {
             }
             rest(state, at, *seen);
         }
+        Event::ActionWithheld {
+            action,
+            attempt: _,
+            reason: _,
+            retry_at,
+        } => {
+            make_ready(state, *action, Some(*retry_at));
+            rest(state, at, Seen::ByAnother);
+        }
         Event::ActionLookedUp {
             action,
             lookup: _,

@@ -211,6 +211,11 @@ pub(crate) fn decide_on(
         } => {
             effect::ended(&mut draft, action, attempt, outcome, past)?;
         }
+        Command::ActionWithheld {
+            action,
+            attempt,
+            reason,
+        } => effect::withheld(&mut draft, action, attempt, reason)?,
         Command::ActionOrphaned { action, attempt } => {
             effect::orphaned(&mut draft, action, attempt)?
         }

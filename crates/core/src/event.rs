@@ -192,6 +192,18 @@ pub enum Event {
         /// What follows.
         then: AfterUnknown,
     },
+    /// A call was recorded as about to be made, and then certainly not made. It is tried again.
+    ActionWithheld {
+        /// The action.
+        action: ActionId,
+        /// The how-manieth time.
+        #[serde(default = "first", skip_serializing_if = "is_first")]
+        attempt: u32,
+        /// Why it was not made.
+        reason: String,
+        /// Not before then.
+        retry_at: Timestamp,
+    },
     /// The tool was asked what became of a call.
     ActionLookedUp {
         /// The action.
@@ -355,6 +367,7 @@ impl Event {
             Self::ActionStarted { .. } => "action_started",
             Self::ActionFinished { .. } => "action_finished",
             Self::ActionUnknown { .. } => "action_unknown",
+            Self::ActionWithheld { .. } => "action_withheld",
             Self::ActionLookedUp { .. } => "action_looked_up",
             Self::LateOutcome { .. } => "late_outcome",
             Self::WarrantVoided { .. } => "warrant_voided",

@@ -71,6 +71,7 @@ fn settles_as_done(event: &Event, id: ActionId) -> bool {
         | Event::ActionStarted { .. }
         | Event::ActionFinished { .. }
         | Event::ActionUnknown { .. }
+        | Event::ActionWithheld { .. }
         | Event::ActionLookedUp { .. }
         | Event::LateOutcome { .. }
         | Event::WarrantVoided { .. }
@@ -125,6 +126,7 @@ pub fn closing(entry: &Entry, id: InterruptId) -> Option<Closing> {
         | Event::ActionStarted { .. }
         | Event::ActionFinished { .. }
         | Event::ActionUnknown { .. }
+        | Event::ActionWithheld { .. }
         | Event::ActionLookedUp { .. }
         | Event::LateOutcome { .. }
         | Event::WarrantVoided { .. }

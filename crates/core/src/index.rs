@@ -111,6 +111,7 @@ pub fn past_rows(state: &State, entry: &Entry) -> Vec<IndexRow> {
         | Event::ActionStarted { .. }
         | Event::ActionFinished { .. }
         | Event::ActionUnknown { .. }
+        | Event::ActionWithheld { .. }
         | Event::ActionLookedUp { .. }
         | Event::LateOutcome { .. }
         | Event::WarrantVoided { .. }

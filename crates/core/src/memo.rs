@@ -202,6 +202,7 @@ impl Memos {
             | Event::InterruptClosed { .. }
             | Event::ActionStarted { .. }
             | Event::ActionUnknown { .. }
+            | Event::ActionWithheld { .. }
             | Event::LateOutcome { .. }
             | Event::WarrantVoided { .. }
             | Event::Repinned { .. }

@@ -383,6 +383,7 @@ impl Conversation {
             | Event::ModelFailed { .. }
             | Event::InterruptRaised(_)
             | Event::ActionUnknown { .. }
+            | Event::ActionWithheld { .. }
             | Event::ActionLookedUp { .. }
             | Event::LateOutcome { .. }
             | Event::WarrantVoided { .. }

@@ -413,6 +413,7 @@ pub(crate) const fn is_report(command: &Command) -> bool {
         | Command::ModelFailed { .. }
         | Command::ModelLost { .. }
         | Command::ActionEnded { .. }
+        | Command::ActionWithheld { .. }
         | Command::ActionOrphaned { .. }
         | Command::LookedUp { .. } => true,
         Command::StartRun { .. }

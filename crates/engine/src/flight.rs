@@ -255,16 +255,30 @@ pub(crate) async fn make_call(
     now: Timestamp,
     steps: Option<SharedSteps>,
 ) -> Landing {
-    let outcome = outcome_of(&agent, &action, &key, now, steps).await;
+    let made = outcome_of(&agent, &action, &key, now, steps).await;
     failpoint::hit("engine.call.after");
-    Landing {
-        commands: vec![Command::ActionEnded {
-            action: action.id,
+    let action = action.id;
+    let command = match made {
+        Ok(outcome) => Command::ActionEnded {
+            action,
             attempt,
             outcome,
             past: None,
-        }],
+        },
+        Err(TooLate { reason }) => Command::ActionWithheld {
+            action,
+            attempt,
+            reason,
+        },
+    };
+    Landing {
+        commands: vec![command],
     }
+}
+
+/// A call was not made, because too little of its time was left when its record was committed.
+struct TooLate {
+    reason: String,
 }
 
 async fn outcome_of(
@@ -273,26 +287,25 @@ async fn outcome_of(
     key: &str,
     now: Timestamp,
     steps: Option<SharedSteps>,
-) -> Outcome {
+) -> Result<Outcome, TooLate> {
     let name = &action.tool.name;
     let ActionStatus::Started {
         epoch, deadline, ..
     } = action.status
     else {
-        return Outcome::Failed {
+        return Ok(Outcome::Failed {
             error: format!("`{name}` was not made: it is not recorded as started"),
-        };
+        });
     };
     let Some(tool) = agent.at(&action.frame).and_then(|agent| agent.runner(name)) else {
-        return Outcome::Failed {
+        return Ok(Outcome::Failed {
             error: format!("`{name}` was not made: there is no such tool"),
-        };
+        });
     };
     let remaining = Duration::from(deadline.since(now));
-    if remaining.is_zero() {
-        return Outcome::Failed {
-            error: format!("`{name}` was not made: its time was over before it could start"),
-        };
+    if remaining < Duration::from(action.tool.timeout) / 2 {
+        let reason = format!("recording that `{name}` starts took too much of its time");
+        return Err(TooLate { reason });
     }
     failpoint::hit("engine.call.before");
     let call = Call {
@@ -311,9 +324,10 @@ async fn outcome_of(
         }
     };
     let timed = tokio::time::timeout(remaining + GRACE, made);
-    watched(timed).await.unwrap_or_else(|_| Outcome::Unknown {
+    let ended = watched(timed).await;
+    Ok(ended.unwrap_or_else(|_| Outcome::Unknown {
         reason: "it did not end by its deadline".to_owned(),
-    })
+    }))
 }
 
 /// Passes a point while the call is in flight, where tests can kill the process.

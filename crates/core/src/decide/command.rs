@@ -191,6 +191,15 @@ pub enum Command {
         /// What the journal says of the action, where it is no longer open.
         past: Option<Box<Past>>,
     },
+    /// A call that is recorded as started was certainly not made, and could be made now.
+    ActionWithheld {
+        /// The action.
+        action: ActionId,
+        /// This attempt.
+        attempt: u32,
+        /// Why.
+        reason: String,
+    },
     /// The driver that made a call died, and deadline and settle time have passed.
     ActionOrphaned {
         /// The action.

@@ -245,6 +245,34 @@ pub(super) fn ended(
     Ok(())
 }
 
+/// A call was not made, so whoever allowed it is not asked again: it is tried again, a bounded number of times.
+pub(super) fn withheld(
+    draft: &mut Draft<'_>,
+    id: ActionId,
+    attempt: u32,
+    reason: String,
+) -> Result<(), Refusal> {
+    let action = draft.state.actions.get(&id).filter(|action| {
+        let in_flight = matches!(action.status, ActionStatus::Started { .. });
+        let wanted = action.role == Role::Compensation || draft.wants(action);
+        in_flight && action.attempts == attempt && wanted
+    });
+    let failures = action.map(|action| attempt.saturating_sub(action.progress));
+    match failures {
+        Some(failures) if failures < MAX_ATTEMPTS => {
+            let retry_at = draft.back_off(failures);
+            draft.emit(Event::ActionWithheld {
+                action: id,
+                attempt,
+                reason,
+                retry_at,
+            });
+            Ok(())
+        }
+        Some(_) | None => ended(draft, id, attempt, Outcome::Failed { error: reason }, None),
+    }
+}
+
 /// A stepped tool has ended. What became of steps that it did not end nobody knows; and as long as that is so, its own end
 /// does not count.
 fn left_in_a_step(draft: &mut Draft<'_>, id: ActionId) -> bool {

@@ -698,6 +698,12 @@ fn effects() -> Vec<Event> {
         unknown(Seen::ByAnother, AfterUnknown::LookUpAt { at: at(9) }),
         unknown(Seen::ByItsDriver, AfterUnknown::Ask),
         unknown(Seen::ByItsDriver, AfterUnknown::GiveUp),
+        Event::ActionWithheld {
+            action: act(1),
+            attempt: 1,
+            reason: text("too late"),
+            retry_at: at(9),
+        },
         looked_up(
             Lookup::Committed {
                 receipt: json!({"id": 9}),
@@ -921,7 +927,7 @@ fn events() -> Vec<Event> {
 fn every_event_is_stored_as_in_version_1() {
     let events = events();
     let names: BTreeSet<&str> = events.iter().map(Event::name).collect();
-    assert_eq!(names.len(), 32, "a kind of event is missing: {names:?}");
+    assert_eq!(names.len(), 33, "a kind of event is missing: {names:?}");
     check("events.json", &events);
 }
 

@@ -240,6 +240,13 @@ impl Life {
             } if how.is_multiple_of(4) => Command::ActionOrphaned { action, attempt },
             Work::Settle {
                 action, attempt, ..
+            } if how.is_multiple_of(9) => Command::ActionWithheld {
+                action,
+                attempt,
+                reason: "too late".to_owned(),
+            },
+            Work::Settle {
+                action, attempt, ..
             } if is_stepped(state, action) && how >= 40 => self.stepped(action, attempt, how / 4),
             Work::Settle {
                 action, attempt, ..
@@ -589,7 +596,7 @@ fn random_lives_meet_every_kind_of_event_of_an_agents_thread() {
         met.extend(entries.iter().map(|entry| entry.event.name()));
     }
     // All but those that only the thread of a grant, or of a fork, has.
-    assert_eq!(met.len(), 29, "{met:?}");
+    assert_eq!(met.len(), 30, "{met:?}");
 }
 
 proptest! {

@@ -560,6 +560,15 @@ impl Thread {
         self.end(action, attempt, outcome)
     }
 
+    pub(crate) fn withhold(&mut self, action: ActionId, attempt: u32, reason: &str) -> Vec<Event> {
+        let reason = reason.to_owned();
+        self.drive(Command::ActionWithheld {
+            action,
+            attempt,
+            reason,
+        })
+    }
+
     pub(crate) fn orphan(&mut self, action: ActionId, attempt: u32) -> Vec<Event> {
         self.drive(Command::ActionOrphaned { action, attempt })
     }

@@ -66,6 +66,33 @@ async fn a_read_and_an_idempotent_call_are_repeated_with_the_same_key() {
 }
 
 #[tokio::test]
+async fn an_approved_call_whose_record_took_too_long_is_made_after_all_and_nobody_is_asked_again() {
+    let place = Place::new(pays_once, &[("pay", Counter::default())]);
+    let engine = place.engine();
+    let pay = tool("pay", Effect::Write, Hooks::default());
+    let gates = [("pay", ask(&[holdpoint_core::DecisionKind::Approve]))];
+    let agent = engine.publish("local", definition(vec![pay], &gates)).await;
+    let parked = run(&engine, &agent.unwrap(), "s").await;
+    assert_eq!(parked.status, "waiting");
+    // Nobody can write for longer than the tool has.
+    let blocked = place.database();
+    blocked.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let engine = engine.clone();
+    let answered =
+        tokio::spawn(async move { answer(&engine, "s", vec![Decision::APPROVE]).await.unwrap() });
+    tokio::time::sleep(Duration::from_millis(900)).await;
+    assert_eq!(place.tools["pay"].count(), 0);
+    blocked.execute_batch("COMMIT").unwrap();
+    let view = answered.await.unwrap();
+    assert_eq!(
+        (view.status, contents(&view)),
+        ("finished", vec!["pay done".to_owned()])
+    );
+    assert_eq!(place.tools["pay"].count(), 1);
+    assert!(place.database_has("action_withheld"));
+}
+
+#[tokio::test]
 async fn a_read_that_never_works_is_an_error_for_the_model_and_an_idempotent_one_a_question() {
     let pay = Counter::default();
     pay.outcomes

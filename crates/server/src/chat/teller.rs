@@ -281,6 +281,7 @@ impl Teller {
             Happened::ActionUnknown { .. } => {
                 self.progress("the outcome of a call is being found out")
             }
+            Happened::ActionWithheld { .. } => self.progress("a call is tried again"),
             Happened::FrameOpened { frame, .. } => self.switch(frame, &parent_of(frame, before)),
             Happened::FrameClosed { frame } => {
                 let (to, from) = (parent_of(frame, before), name_of(frame, before));

@@ -170,6 +170,11 @@ impl Auditor {
                 then: AfterUnknown::GiveUp,
                 ..
             } => self.watched(*action).closed = true,
+            Event::ActionWithheld { action, .. } => {
+                let watched = self.watched(*action);
+                assert!(watched.starts > 0 && !watched.closed, "not in flight");
+                watched.cleared = true;
+            }
             Event::ModelStarted { frame, .. } => self.expect_going(frame),
             Event::ModelReplied { frame, calls, .. } => {
                 for called in calls {
