@@ -154,7 +154,7 @@ Examples:
 /// Where threads live, and how to print.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Common {
-    /// Where threads are kept: `sqlite:PATH`, `postgres://…` or `memory:`
+    /// Where threads are kept: `sqlite:PATH`, `postgres://…`, `env:NAME` or `memory:`
     #[arg(
         long,
         value_name = "URL",
@@ -361,7 +361,7 @@ pub(crate) struct Serve {
     /// Where to listen; 127.0.0.1:8888 if the configuration says nothing else
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) listen: Option<std::net::SocketAddr>,
-    /// Where threads are kept: `sqlite:PATH`, `postgres://…` or `memory:`; HOLDPOINT_STORE counts where there is no configuration
+    /// Where threads are kept: `sqlite:PATH`, `postgres://…`, `env:NAME` or `memory:`; HOLDPOINT_STORE counts where there is no configuration
     #[arg(long, value_name = "URL")]
     pub(crate) store: Option<String>,
     /// If a store is a backup, make it the store to go on with
@@ -491,7 +491,8 @@ Examples:
 /// `holdpoint store copy`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-A store is `sqlite:PATH` or `postgres://USER@HOST/DATABASE`. TO is made if it is not there, and must be empty.
+A store is `sqlite:PATH`, `postgres://USER@HOST/DATABASE`, or `env:NAME` for the url in a variable of the environment. TO is made \
+if it is not there, and must be empty.
 
 From the beginning on, FROM takes nothing new from anybody; it can still be read. Stop its servers first. When everything \
 has arrived, and was checked by the chains of hashes, TO goes on from exactly there: what waits for a person waits on, \

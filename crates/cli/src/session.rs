@@ -1,6 +1,7 @@
 //! What every command that works on a store has at hand.
 
 use std::{
+    borrow::Cow,
     collections::BTreeMap,
     future::Future,
     path::Path,
@@ -48,6 +49,7 @@ pub(crate) enum IfMissing {
 ///
 /// It cannot be opened.
 pub(crate) async fn open_store(url: &str, missing: IfMissing) -> Result<SharedStore, Failure> {
+    let url = &*named_store(url)?;
     if missing == IfMissing::Refuse
         && let Some(path) = url.strip_prefix("sqlite:")
         && !path.is_empty()
@@ -64,6 +66,23 @@ pub(crate) async fn open_store(url: &str, missing: IfMissing) -> Result<SharedSt
         IfMissing::Refuse => options.existing(),
     };
     Ok(holdpoint_store::open(url, options).await?)
+}
+
+/// The url of a store, also where `env:NAME` says which variable of the environment has it: a password on a command line is
+/// seen by everybody on the machine.
+///
+/// # Errors
+///
+/// There is no such variable.
+pub(crate) fn named_store(url: &str) -> Result<Cow<'_, str>, Failure> {
+    let Some(name) = url.strip_prefix("env:") else {
+        return Ok(Cow::Borrowed(url));
+    };
+    let url = env::named(name).ok_or_else(|| {
+        let message = format!("the environment has no variable `{}`", line(name));
+        Failure::usage(message).help("set it to the url of the store")
+    })?;
+    Ok(Cow::Owned(url))
 }
 
 /// An opened store with an engine on it, and who works with it.

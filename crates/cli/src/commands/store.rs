@@ -12,7 +12,7 @@ use crate::{
     exit::Exit,
     failure::Failure,
     safe_text::line,
-    session::{IfMissing, Output, open_store},
+    session::{IfMissing, Output, named_store, open_store},
     terminal, zone,
 };
 
@@ -30,8 +30,9 @@ pub(crate) async fn store(args: &Whole) -> Result<Exit, Failure> {
 
 async fn copy(args: &CopyStore) -> Result<Exit, Failure> {
     let output = Output::of(args.json);
-    let from = open_durable(&args.from, IfMissing::Refuse).await?;
-    let (from_name, to_name) = (discreet(&args.from), discreet(&args.to));
+    let (from, to) = (named_store(&args.from)?, named_store(&args.to)?);
+    let (from_name, to_name) = (discreet(&from), discreet(&to));
+    let from = open_durable(&from, IfMissing::Refuse).await?;
     let from = End {
         store: &*from,
         name: &from_name,
@@ -39,7 +40,7 @@ async fn copy(args: &CopyStore) -> Result<Exit, Failure> {
     if args.abandon {
         return abandon(from, output).await;
     }
-    let to = open_durable(&args.to, IfMissing::Create).await?;
+    let to = open_durable(&to, IfMissing::Create).await?;
     let to = End {
         store: &*to,
         name: &to_name,

@@ -107,6 +107,29 @@ fn a_store_does_not_move_onto_another_nor_into_nothing() {
 }
 
 #[test]
+fn a_url_with_a_password_can_stay_in_the_environment() {
+    let world = busy();
+    let words = ["store", "copy", OLD, "env:NEW_STORE"];
+    let unset = world.json(2, &words);
+    let expected = "the environment has no variable `NEW_STORE`";
+    assert_eq!(
+        (&unset["code"], &unset["error"]),
+        (&"usage".into(), &expected.into())
+    );
+    let mut copy = world.command();
+    copy.args(words).env("NEW_STORE", "sqlite:new.db");
+    assert!(copy.output().unwrap().status.success());
+    let refused = world.json(4, &["resume", "a", "--approve"]);
+    let reason = refused["error"].as_str().unwrap();
+    assert!(reason.contains("has moved to sqlite:new.db"), "{reason}");
+    let mut resume = world.command();
+    resume.args(["resume", "a", "--approve", "--store", "env:NEW_STORE"]);
+    resume.env("NEW_STORE", "sqlite:new.db");
+    assert!(resume.output().unwrap().status.success());
+    assert_eq!(world.effects(), 2);
+}
+
+#[test]
 fn a_flaw_is_found_and_what_is_flawed_does_not_move() {
     let world = busy();
     assert_eq!(
