@@ -11,10 +11,29 @@ use serde_json::Value;
 use crate::{
     Engine, Error, Request, Submitted,
     agent::Current,
-    driver::{Order, Standing},
+    driver::{OUTDATED, Order, Standing},
     judge::{self, Caller},
     thread::{Thread, engine_principal, fresh_seed},
 };
+
+/// What an answer is checked against.
+struct Basis {
+    thread: Thread,
+    /// Where it was read and is there.
+    head: Option<Head>,
+    /// The definition of its agent that is the current one.
+    current: Option<Current>,
+    known: Known,
+}
+
+/// How something is known.
+#[derive(Clone, Copy)]
+enum Known {
+    /// It was just read.
+    Read,
+    /// It was so when this process last saw it.
+    Remembered,
+}
 
 impl Engine {
     /// Answers a pending interrupt.
@@ -76,7 +95,73 @@ impl Engine {
         key: &ThreadKey,
         answers: Vec<(InterruptId, Answer)>,
     ) -> Result<Submitted, Error> {
-        let (head, thread, current) = self.load_with_definition(key).await?;
+        if let Some(remembered) = self.remembered(key).await? {
+            match self.answer_on(request, remembered, answers.clone()).await {
+                // It may have changed elsewhere. Only what is read counts against an answer.
+                Err(Error::Refused(_)) => {}
+                other => return other,
+            }
+        }
+        let read = self.read(key).await?;
+        match self.answer_on(request, read, answers).await {
+            Err(Error::Refused(refusal)) => Err(self.explain(key, refusal).await?),
+            other => other,
+        }
+    }
+
+    /// What this process knows of a thread that it parked itself. It reads nothing: an append finds out whether it is so still.
+    async fn remembered(&self, key: &ThreadKey) -> Result<Option<Basis>, Error> {
+        let Some(parked) = self.recent().take(key) else {
+            return Ok(None);
+        };
+        if parked.state.kind != ThreadKind::Agent {
+            return Ok(None);
+        }
+        let agent = &parked.state.agent;
+        let current = self.agents().last_seen(self.store(), &key.tenant, agent);
+        let current = current.await?;
+        let thread = Thread {
+            key: key.clone(),
+            state: parked.state,
+            epoch: parked.epoch,
+            transcript: Some(parked.transcript),
+        };
+        Ok(Some(Basis {
+            thread,
+            head: None,
+            current,
+            known: Known::Remembered,
+        }))
+    }
+
+    async fn read(&self, key: &ThreadKey) -> Result<Basis, Error> {
+        let head = self.store().load(key).await?;
+        let thread = self.thread(key, head.as_ref())?;
+        let current = match thread.state.kind {
+            ThreadKind::Agent if head.is_some() => self.current(key, &thread.state.agent).await?,
+            ThreadKind::Agent | ThreadKind::Outside | ThreadKind::Grant => None,
+        };
+        Ok(Basis {
+            thread,
+            head,
+            current,
+            known: Known::Read,
+        })
+    }
+
+    async fn answer_on(
+        &self,
+        request: &Request,
+        basis: Basis,
+        answers: Vec<(InterruptId, Answer)>,
+    ) -> Result<Submitted, Error> {
+        let Basis {
+            thread,
+            head,
+            current,
+            known,
+        } = basis;
+        let key = thread.key.clone();
         let mut replies = Vec::with_capacity(answers.len());
         for (interrupt, answer) in answers {
             let misfits = self.misfits(&thread, interrupt, &answer).await?;
@@ -96,9 +181,7 @@ impl Engine {
             seed: fresh_seed(now)?,
         };
         // Gates are passed in their order: the tool's version is looked at only once the answer fits.
-        if let Err(refusal) = decide(&thread.state, command.clone(), &mut context) {
-            return Err(self.explain(key, refusal).await?);
-        }
+        decide(&thread.state, command.clone(), &mut context)?;
         // An answer is only taken by whoever could go on with it: what it allows, and what the model says to it.
         if let Some(run) = &thread.state.run
             && thread.state.kind == ThreadKind::Agent
@@ -109,14 +192,18 @@ impl Engine {
             if let Some(current) = current
                 && let Some(restate) = self.stale(&thread, reply, current).await?
             {
-                return Err(self.ask_again(key, reply.interrupt, restate).await?);
+                return Err(match known {
+                    Known::Read => self.ask_again(&key, reply.interrupt, restate).await?,
+                    Known::Remembered => OUTDATED.into(),
+                });
             }
         }
-        let order = request.order(command);
-        match self.submit_on(thread, head.as_ref(), order).await {
-            Err(Error::Refused(refusal)) => Err(self.explain(key, refusal).await?),
-            other => other,
-        }
+        let mut order = request.order(command);
+        order.relies_on = match known {
+            Known::Read => None,
+            Known::Remembered => current,
+        };
+        self.submit_on(thread, head.as_ref(), order).await
     }
 
     /// Asks a question again whose subject has changed.
@@ -243,32 +330,6 @@ impl Engine {
             interrupt: Some(id),
             calls,
         }))
-    }
-
-    /// A thread, and which definition of its agent is the current one. Both are read at once where this process parked the
-    /// thread last, and so knows the agent without reading.
-    async fn load_with_definition(
-        &self,
-        key: &ThreadKey,
-    ) -> Result<(Option<Head>, Thread, Option<Current>), Error> {
-        let foreseen = self.recent().agent(key);
-        let current = async {
-            match &foreseen {
-                Some(agent) => self.current(key, agent).await,
-                None => Ok(None),
-            }
-        };
-        let load = async { Ok(self.store().load(key).await?) };
-        let (head, current) = tokio::try_join!(load, current)?;
-        let thread = self.thread(key, head.as_ref())?;
-        let current = if head.is_none() || thread.state.kind != ThreadKind::Agent {
-            None
-        } else if foreseen.as_ref() == Some(&thread.state.agent) {
-            current
-        } else {
-            self.current(key, &thread.state.agent).await?
-        };
-        Ok((head, thread, current))
     }
 
     /// Which definition of an agent is the current one.

@@ -38,7 +38,12 @@ pub(crate) struct Order {
     pub(crate) by: Principal,
     /// By what the caller's request is known again.
     pub(crate) mark: Option<Mark>,
+    /// The definition that it was compared with, without looking whether it is the current one still.
+    pub(crate) relies_on: Option<Current>,
 }
+
+/// What an order is refused with whose definition is not the current one any more.
+pub(crate) const OUTDATED: Refusal = Refusal::Stale("the agent's definition has changed");
 
 impl Order {
     /// A command that nobody asked for under a mark.
@@ -47,6 +52,7 @@ impl Order {
             command,
             by,
             mark: None,
+            relies_on: None,
         }
     }
 }
@@ -295,7 +301,9 @@ impl Driver {
                     .mark_change(order, before.version, batch.state())
             };
             let marks = self.orders.iter().filter_map(mark);
-            let cells = self.current.map(unchanged).into_iter().chain(marks);
+            let relied_on = self.orders.iter().find_map(|order| order.relies_on);
+            let current = self.current.or(relied_on);
+            let cells = current.map(unchanged).into_iter().chain(marks);
             let cells = cells.collect();
             match self
                 .thread
@@ -339,6 +347,9 @@ impl Driver {
                 })) => {
                     let agent = self.thread.state.agent.clone();
                     self.engine.current(&self.thread.key, &agent).await?;
+                    if self.orders.iter().any(|it| it.relies_on.is_some()) {
+                        return Err(OUTDATED.into());
+                    }
                 }
                 Err(Refused::Append(AppendError::Fenced { .. })) => {
                     return self.hand_over().await.map(Round::Exit);

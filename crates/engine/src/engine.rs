@@ -152,6 +152,7 @@ impl Engine {
             let (state, transcript) = (Arc::clone(&thread.state), Arc::clone(transcript));
             let parked = Parked {
                 head,
+                epoch: thread.epoch,
                 state,
                 transcript,
             };

@@ -1,15 +1,15 @@
 //! The threads that this process parked last, so that an answer that comes soon need not read them again.
 //!
 //! A parked run costs no memory: this holds a bounded number of them, and forgetting one only costs a read. What is
-//! remembered counts only while the stored head is byte for byte the same.
+//! remembered counts only while the stored head is byte for byte the same, or for an append at the version that is remembered.
 
 use std::{
     collections::{HashMap, VecDeque},
     sync::Arc,
 };
 
-use holdpoint_core::{Payload, State, ThreadKind, Transcript};
-use holdpoint_store::ThreadKey;
+use holdpoint_core::{Payload, State, Transcript};
+use holdpoint_store::{Epoch, ThreadKey};
 
 /// How many threads are remembered.
 const MAX_THREADS: usize = 256;
@@ -29,6 +29,7 @@ pub(crate) struct Recent {
 #[derive(Debug)]
 pub(crate) struct Parked {
     pub(crate) head: Payload,
+    pub(crate) epoch: Epoch,
     pub(crate) state: Arc<State>,
     pub(crate) transcript: Arc<Transcript>,
 }
@@ -49,10 +50,11 @@ impl Recent {
         }
     }
 
-    /// The agent of a thread that is remembered. That never changes, whatever else of the thread does.
-    pub(crate) fn agent(&self, key: &ThreadKey) -> Option<String> {
-        let state = &self.threads.get(key)?.state;
-        (state.kind == ThreadKind::Agent).then(|| state.agent.clone())
+    /// What is remembered of a thread, for one who bets on it; nobody else should.
+    pub(crate) fn take(&mut self, key: &ThreadKey) -> Option<Parked> {
+        let parked = self.threads.remove(key)?;
+        self.order.retain(|it| it != key);
+        Some(parked)
     }
 
     /// What is remembered of a thread whose stored head is this one.
@@ -83,6 +85,7 @@ mod tests {
     fn parked(head: &str) -> Parked {
         Parked {
             head: Payload::json(head.as_bytes().to_vec()),
+            epoch: 1,
             state: Arc::default(),
             transcript: Arc::default(),
         }
@@ -95,6 +98,16 @@ mod tests {
         assert!(recent.recall(&key("s"), &parked("1").head).is_some());
         assert!(recent.recall(&key("s"), &parked("2").head).is_none());
         assert!(recent.recall(&key("other"), &parked("1").head).is_none());
+    }
+
+    #[test]
+    fn one_only_bets_on_what_is_remembered() {
+        let mut recent = Recent::default();
+        recent.remember(key("s"), parked("1"));
+        assert_eq!(recent.take(&key("s")).map(|it| it.epoch), Some(1));
+        assert!(recent.take(&key("s")).is_none());
+        assert!(recent.recall(&key("s"), &parked("1").head).is_none());
+        assert!(recent.threads.is_empty() && recent.order.is_empty());
     }
 
     #[test]

@@ -35,6 +35,7 @@ impl Request {
             command,
             by: self.by.clone(),
             mark: self.mark.clone(),
+            relies_on: None,
         }
     }
 }

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use holdpoint_core::{Batch, Context, Refusal, State};
-use holdpoint_store::{AppendError, Fence, Head, Holder, LeaseAfter, ThreadKey};
+use holdpoint_store::{AppendError, Fence, Head, Holder, LeaseAfter, Space, ThreadKey};
 
 use crate::{
     Engine, Error,
-    driver::{Begun, Driver, Exit, Order, Standing, is_report},
+    driver::{Begun, Driver, Exit, OUTDATED, Order, Standing, is_report},
     error::from_append,
     thread::{Refused, Thread, fresh_seed, late_outcome},
 };
@@ -187,7 +187,9 @@ impl Engine {
                 return Ok(Standing { before, state });
             }
             let mark = self.mark_change(&order, before.version, batch.state());
-            let cells = mark.into_iter().collect();
+            let relied_on = order.relies_on;
+            let relied_on = relied_on.map(|current| current.unchanged(&before.agent));
+            let cells = mark.into_iter().chain(relied_on).collect();
             match thread
                 .append(self.store(), batch, cells, Fence::Open, LeaseAfter::Keep)
                 .await
@@ -199,6 +201,10 @@ impl Engine {
                     return Ok(Standing { before, state });
                 }
                 Err(Refused::Append(AppendError::Conflict { .. })) => {}
+                Err(Refused::Append(AppendError::CellConflict {
+                    space: Space::Definition,
+                    ..
+                })) => return Err(OUTDATED.into()),
                 Err(Refused::Append(AppendError::CellConflict { .. })) => {
                     return Err(self.replayed(&order).await?);
                 }

@@ -1,6 +1,6 @@
 //! The definition changes while a question is open, or after it was answered.
 
-use holdpoint_core::{Decision, DecisionKind, Definition, Effect, Gate, Hooks};
+use holdpoint_core::{Answer, Decision, DecisionKind, Definition, Effect, Gate, Hooks};
 
 use crate::support::*;
 
@@ -65,6 +65,31 @@ async fn a_new_tool_version_makes_the_question_stale_and_it_is_asked_again_with_
         ),
         ("finished", 1, 1)
     );
+}
+
+#[tokio::test]
+async fn what_another_process_did_meanwhile_counts_and_not_what_is_remembered() {
+    let place = place();
+    let (parked_it, other) = (place.engine(), place.engine());
+    let agent = parked_it.publish("local", pay("1", ask(&WIDE))).await;
+    let agent = agent.unwrap();
+    for session in ["published", "answered"] {
+        run(&parked_it, &agent, session).await;
+    }
+    let question = pending(&parked_it, "answered").await;
+    let approve = || vec![Decision::APPROVE];
+
+    let view = answer(&other, "answered", approve()).await.unwrap();
+    assert_eq!((view.status, place.tools["pay"].count()), ("finished", 1));
+    let again = Answer::All(Decision::APPROVE);
+    let (me, key) = (me(), key("answered"));
+    let late = parked_it.answer(&me, &key, question, again).await;
+    assert_eq!(late.unwrap_err().code(), "already_decided");
+
+    other.publish("local", pay("2", ask(&WIDE))).await.unwrap();
+    let refused = answer(&parked_it, "published", approve()).await;
+    assert_eq!(refused.unwrap_err().code(), "stale_question");
+    assert_eq!(place.tools["pay"].count(), 1);
 }
 
 #[tokio::test]
