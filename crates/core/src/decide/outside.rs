@@ -131,6 +131,11 @@ pub(super) fn withdraw(draft: &mut Draft<'_>, id: InterruptId) -> Result<(), Ref
     if interrupt.due_at().is_some_and(|at| draft.now >= at) {
         return Err(Refusal::Expired { interrupt: id });
     }
+    // Whoever asked may take it back; of others, whoever could have answered.
+    let by = &draft.context.by.actor;
+    if interrupt.requester != *by && !by.may_decide() {
+        return Err(Refusal::Forbidden { by: by.to_string() });
+    }
     run::stop(draft, Stop::Cancelled);
     Ok(())
 }

@@ -226,6 +226,27 @@ fn it_can_be_taken_back_by_its_own_id_and_only_while_it_is_pending() {
 }
 
 #[test]
+fn an_agent_takes_back_what_it_asked_itself_and_nothing_else() {
+    let mut thread = asked(InterruptKind::Input, None);
+    let agent = || Principal::new(PrincipalKind::Agent, TENANT, "teller");
+    let interrupt = thread.pending().id;
+    let refused = thread.tell(agent(), Command::Withdraw { interrupt });
+    assert_eq!(refused.unwrap_err().code(), "forbidden");
+    thread
+        .tell(user("bob"), Command::Withdraw { interrupt })
+        .unwrap();
+    thread.wait(1);
+    thread
+        .tell(agent(), command(InterruptKind::Input, None))
+        .unwrap();
+    let interrupt = thread.pending().id;
+    thread
+        .tell(agent(), Command::Withdraw { interrupt })
+        .unwrap();
+    assert_eq!(thread.state.status(), Some(Status::Cancelled));
+}
+
+#[test]
 fn an_agents_questions_cannot_be_taken_back() {
     let mut thread = Thread::asked(vec![held("c1", "{}")]);
     let interrupt = thread.pending().id;
