@@ -19,6 +19,7 @@ mod judge;
 mod outside;
 mod precheck;
 mod presence;
+pub mod question;
 mod reading;
 mod recent;
 mod recovery;

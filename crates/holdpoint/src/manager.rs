@@ -25,17 +25,12 @@
 
 mod error;
 mod handler;
-mod interrupt;
 mod interrupt_manager;
-mod options;
+mod outcome;
 mod page;
-mod response;
-mod wire;
 
 pub use error::ManagerError;
 pub use handler::{HandlerError, HandlerFailure, InterruptHandler};
-pub use interrupt::Interrupt;
+pub use holdpoint_engine::question::{Interrupt, InterruptOptions, Response};
 pub use interrupt_manager::InterruptManager;
-pub use options::InterruptOptions;
 pub use page::Page;
-pub use response::Response;

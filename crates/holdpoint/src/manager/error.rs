@@ -1,7 +1,7 @@
 //! What can go wrong, by what the caller can do about it.
 
 use holdpoint_core::{Actor, InterruptId, InterruptStatus};
-use holdpoint_engine::Error;
+use holdpoint_engine::{Error, question::Invalid};
 
 /// Why something could not be done with an interrupt, or why there is no response.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -58,6 +58,12 @@ pub enum ManagerError {
     /// The engine or its store failed. What was pending is pending still, unless the answer was committed: try again.
     #[error(transparent)]
     Engine(#[from] Error),
+}
+
+impl From<Invalid> for ManagerError {
+    fn from(invalid: Invalid) -> Self {
+        Self::invalid(invalid.into_reason())
+    }
 }
 
 impl ManagerError {

@@ -12,7 +12,7 @@ use holdpoint_store::{AppendError, CellChange, CellThen, Space};
 use super::{
     HandlerFailure, Interrupt, InterruptHandler, InterruptOptions, ManagerError, Page, Response,
     handler::{Handlers, Registered},
-    interrupt::outcome,
+    outcome::outcome,
 };
 
 type Log = Arc<dyn Fn(&HandlerFailure) + Send + Sync>;

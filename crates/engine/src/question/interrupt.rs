@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use holdpoint_core::{
-    Choice, InterruptId, InterruptKind, InterruptStatus, OnTimeout, Prompt, Span, Timestamp,
+    Choice, InterruptId, InterruptKind, InterruptStatus, Prompt, Span, Timestamp,
 };
-use holdpoint_engine::Outside;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::{ManagerError, Response, wire};
+use super::{Response, wire};
+use crate::Outside;
 
 /// An interrupt as it stands. It is a copy: changing it changes nothing else.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -91,7 +91,7 @@ impl From<Outside> for Interrupt {
             data: Some(prompt.data).filter(|data| !data.is_null()),
             options: prompt.options,
             input_schema: prompt.input_schema,
-            response: response(&outside),
+            response: outside.response(),
             created_at: interrupt.asked_at,
             resolved_at: outside.closed.as_ref().map(|closed| closed.at),
             timeout: prompt.timeout.unwrap_or(lasts).into(),
@@ -104,31 +104,11 @@ impl From<Outside> for Interrupt {
     }
 }
 
-fn response(outside: &Outside) -> Option<Response> {
-    let closed = outside.closed.as_ref()?;
-    Response::read(outside.interrupt.kind, closed)
-}
-
-/// What whoever waits gets; `None` while it is pending.
-pub(super) fn outcome(outside: &Outside) -> Option<Result<Response, ManagerError>> {
-    let id = outside.interrupt.id;
-    let closed = outside.closed.as_ref()?;
-    let by = closed.by.clone();
-    Some(match outside.status {
-        InterruptStatus::Pending => return None,
-        InterruptStatus::Resolved | InterruptStatus::Rejected => {
-            let status = outside.status;
-            response(outside).ok_or(ManagerError::AlreadyFinal { id, status, by })
-        }
-        InterruptStatus::Canceled => Err(ManagerError::Canceled { id, by }),
-        InterruptStatus::Timeout => match outside.interrupt.on_timeout {
-            OnTimeout::Reject => Ok(Response {
-                timestamp: Some(closed.at),
-                ..Response::reject("nobody answered in time").by("system:timeout")
-            }),
-            OnTimeout::Expire | OnTimeout::Escalate | OnTimeout::Keep => {
-                Err(ManagerError::Timeout { id })
-            }
-        },
-    })
+impl Outside {
+    /// What was said to it, if somebody said something.
+    #[must_use]
+    pub fn response(&self) -> Option<Response> {
+        let closed = self.closed.as_ref()?;
+        Response::read(self.interrupt.kind, closed)
+    }
 }

@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use holdpoint_core::{Choice, InterruptKind, OnTimeout, Prompt, Span};
-use holdpoint_engine::Asking;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::{ManagerError, wire};
+use super::{Invalid, wire};
+use crate::Asking;
 
 /// What an interrupt is created with.
 ///
@@ -59,8 +59,8 @@ pub struct InterruptOptions {
     /// What the asking program wants to keep with it.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub metadata: Map<String, Value>,
-    /// Whether it is canceled when whoever [waits in `create`](super::InterruptManager::create) is dropped. Otherwise an
-    /// interrupt outlives its waiters.
+    /// Whether it is canceled when the future that created it, and waits for it, is dropped. Otherwise an interrupt outlives
+    /// its waiters.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub bind_to_caller: bool,
 }
@@ -162,9 +162,13 @@ impl InterruptOptions {
     }
 
     /// As the engine asks it.
-    pub(super) fn into_asking(self) -> Result<Asking, ManagerError> {
+    ///
+    /// # Errors
+    ///
+    /// No workflow is named, or the time is none.
+    pub fn into_asking(self) -> Result<Asking, Invalid> {
         if self.workflow_id.is_empty() {
-            return Err(ManagerError::invalid("`workflow_id` is empty"));
+            return Err(Invalid::new("`workflow_id` is empty"));
         }
         let timeout = span(self.timeout.unwrap_or(Self::DEFAULT_TIMEOUT))?;
         let prompt = Prompt {
@@ -187,12 +191,12 @@ impl InterruptOptions {
     }
 }
 
-fn span(timeout: Duration) -> Result<Span, ManagerError> {
+fn span(timeout: Duration) -> Result<Span, Invalid> {
     if timeout.is_zero() {
-        return Err(ManagerError::invalid("`timeout` must be positive"));
+        return Err(Invalid::new("`timeout` must be positive"));
     }
     if i64::try_from(timeout.as_nanos()).is_err() {
-        return Err(ManagerError::invalid("`timeout` is longer than 292 years"));
+        return Err(Invalid::new("`timeout` is longer than 292 years"));
     }
     let micros = timeout.as_nanos().div_ceil(1_000);
     let micros = u64::try_from(micros);

@@ -1,11 +1,11 @@
 //! What a person says to an interrupt.
 
 use holdpoint_core::{Decision, InterruptKind, Prompt, Timestamp};
-use holdpoint_engine::OutsideClosed;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::{ManagerError, wire};
+use super::{Invalid, wire};
+use crate::OutsideClosed;
 
 /// What a person says to an interrupt.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -101,16 +101,16 @@ impl Response {
     }
 
     /// How it is kept: what was said, without who and when, which the journal knows.
-    pub(super) fn to_value(
-        &self,
-        kind: InterruptKind,
-        prompt: &Prompt,
-    ) -> Result<Value, ManagerError> {
+    ///
+    /// # Errors
+    ///
+    /// It does not say whether it is approved, or chooses where there is nothing to choose.
+    pub fn to_value(&self, kind: InterruptKind, prompt: &Prompt) -> Result<Value, Invalid> {
         let approved = match (self.approved, kind.wants_yes_or_no()) {
             (Some(approved), _) => approved,
             (None, false) => true,
             (None, true) => {
-                return Err(ManagerError::invalid(
+                return Err(Invalid::new(
                     "`approved` is missing: an approval or a review must be approved or not",
                 ));
             }
@@ -120,7 +120,7 @@ impl Response {
         if let Some(option) = &self.option_id {
             if prompt.options.is_empty() {
                 let reason = format!("`option_id` is `{option}`, but there is nothing to choose");
-                return Err(ManagerError::invalid(reason));
+                return Err(Invalid::new(reason));
             }
             said.insert("option_id".to_owned(), option.as_str().into());
         }

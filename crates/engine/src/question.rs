@@ -1,0 +1,30 @@
+//! A question of any program, and the answer to it, in the form that doors show and take.
+//!
+//! The names and forms in JSON are those of Go's `hitl` packages: times in RFC 3339, `timeout` in nanoseconds, what is empty left
+//! out. What is here are copies: changing one changes nothing else.
+
+mod interrupt;
+mod options;
+mod response;
+mod wire;
+
+pub use interrupt::Interrupt;
+pub use options::InterruptOptions;
+pub use response::Response;
+
+/// What was given does not fit.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Invalid(String);
+
+impl Invalid {
+    fn new(reason: impl Into<String>) -> Self {
+        Self(reason.into())
+    }
+
+    /// What does not fit, and what would.
+    #[must_use]
+    pub fn into_reason(self) -> String {
+        self.0
+    }
+}
