@@ -449,5 +449,8 @@ pub(crate) const fn is_report(command: &Command) -> bool {
 }
 
 const fn is_call_outcome(command: &Command) -> bool {
-    matches!(command, Command::ActionEnded { .. })
+    matches!(
+        command,
+        Command::ActionEnded { .. } | Command::ActionWithheld { .. }
+    )
 }

@@ -304,7 +304,7 @@ async fn outcome_of(
     };
     let remaining = Duration::from(deadline.since(now));
     if remaining < Duration::from(action.tool.timeout) / 2 {
-        let reason = format!("recording that `{name}` starts took too much of its time");
+        let reason = "recording that it starts took too much of its time".to_owned();
         return Err(TooLate { reason });
     }
     failpoint::hit("engine.call.before");

@@ -269,7 +269,10 @@ pub(super) fn withheld(
             });
             Ok(())
         }
-        Some(_) | None => ended(draft, id, attempt, Outcome::Failed { error: reason }, None),
+        Some(_) | None => {
+            let error = format!("the call was not made: {reason}");
+            ended(draft, id, attempt, Outcome::Failed { error }, None)
+        }
     }
 }
 

@@ -170,7 +170,7 @@ fn a_call_whose_driver_died() {
 
 #[test]
 fn a_call_that_was_certainly_not_made_is_tried_again_and_nobody_is_asked_again() {
-    let failed = "it took too long to record it";
+    let (reason, failed) = ("too late", "the call was not made: too late");
     for (effect, hooks) in [
         (Effect::Read, plain()),
         (Effect::Idempotent, plain()),
@@ -181,7 +181,7 @@ fn a_call_that_was_certainly_not_made_is_tried_again_and_nobody_is_asked_again()
         let (mut thread, action) = Thread::started(effect, hooks);
         let key = thread.state.actions[&action].idempotency_key(thread.state.thread);
         for (attempt, wait) in [(1, 100), (2, 200)] {
-            thread.withhold(action, attempt, failed);
+            thread.withhold(action, attempt, reason);
             check(&thread, Then::Again(wait), &row);
             thread.wait(1);
             thread.start(action);
@@ -189,17 +189,17 @@ fn a_call_that_was_certainly_not_made_is_tried_again_and_nobody_is_asked_again()
             assert_eq!(action.idempotency_key(thread.state.thread), key);
         }
         // The bound holds for this too: then the model is told.
-        thread.withhold(action, 3, failed);
+        thread.withhold(action, 3, reason);
         check(&thread, Then::Told(failed), &row);
     }
 }
 
 #[test]
 fn a_call_that_was_not_made_is_not_tried_again_once_the_run_is_stopped() {
-    let failed = "it took too long to record it";
+    let (reason, failed) = ("too late", "the call was not made: too late");
     let (mut thread, action) = Thread::started(Effect::Write, plain());
     thread.cancel();
-    thread.withhold(action, 1, failed);
+    thread.withhold(action, 1, reason);
     check(&thread, Then::Over(failed), "stopped");
 }
 
