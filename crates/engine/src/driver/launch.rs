@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use holdpoint_core::{ActionId, Command, FramePath, Outcome, Transcript};
+use holdpoint_core::{ActionId, Command, FramePath, Transcript};
 use holdpoint_tools::SharedSteps;
 use tokio::{
     task::{AbortHandle, Id, JoinError},
@@ -42,17 +42,15 @@ impl Driver {
         Ok(())
     }
 
-    /// Reports calls that were recorded as started but certainly not made.
+    /// Reports calls that were recorded as started but certainly not made: whoever drives now makes them.
     pub(super) fn disown(&mut self, started: &[Flight]) {
         for flight in started {
             if let Flight::Call { action, attempt } = flight {
-                let error =
-                    "the call was not made: another process took over just before".to_owned();
-                self.order(Command::ActionEnded {
+                let reason = "another process took over just before".to_owned();
+                self.order(Command::ActionWithheld {
                     action: *action,
                     attempt: *attempt,
-                    outcome: Outcome::Failed { error },
-                    past: None,
+                    reason,
                 });
             }
         }

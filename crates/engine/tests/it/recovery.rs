@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use holdpoint_core::{Answer, Decision, Effect, Hooks, Lookup, Message, Outcome};
+use holdpoint_core::{Answer, Decision, Effect, Hooks, Lookup, Message, Outcome, Span};
 use holdpoint_engine::Engine;
 use holdpoint_models::{Failure, Reply};
 
@@ -383,6 +383,51 @@ async fn a_driver_that_was_frozen_past_its_lease_reports_its_call_late_and_nothi
         ),
         (1, 1, "finished")
     );
+}
+
+#[tokio::test]
+async fn a_call_whose_driver_was_frozen_before_it_is_made_by_who_took_over_and_nobody_is_asked() {
+    let (place, engine) = world(Effect::Write, Hooks::default(), Counter::default()).await;
+    let mut pay = tool("pay", Effect::Write, Hooks::default());
+    // So that nobody takes the call for lost meanwhile.
+    pay.timeout = Span::from_secs(60);
+    let agent = engine.publish("local", definition(vec![pay], &[]));
+    let agent = agent.await.unwrap();
+    let submitted = engine.start(&me(), &agent, "s", "go").await.unwrap();
+    let mut driver = Box::pin(submitted.finish());
+    // Driven until the record of the call waits for the disk, then frozen. The record is committed without its driver.
+    let blocked = place.database();
+    blocked.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let driven = tokio::time::timeout(Duration::from_millis(100), &mut driver).await;
+    assert!(driven.is_err());
+    blocked.execute_batch("COMMIT").unwrap();
+    while !place.database_has("action_started") {
+        tokio::task::yield_now().await;
+    }
+    let other = place.engine();
+    let taken_over = tokio::spawn({
+        let other = other.clone();
+        async move { other.drive(&key("s")).await }
+    });
+    let epoch = || async {
+        let head = other.store().load(&key("s")).await.unwrap();
+        head.unwrap().epoch
+    };
+    let first = epoch().await;
+    while epoch().await == first {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    assert_eq!(place.tools["pay"].count(), 0);
+    driver.await.unwrap();
+    taken_over.await.unwrap().unwrap();
+    let ended = view(&other, "s").await;
+    assert_eq!(
+        (ended.status, place.tools["pay"].count()),
+        ("finished", 1),
+        "{ended:?}"
+    );
+    assert!(place.database_has("action_withheld"));
+    assert!(!place.database_has("interrupt_raised"));
 }
 
 #[tokio::test]
