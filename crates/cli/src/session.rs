@@ -75,7 +75,7 @@ pub(crate) async fn open_store(url: &str, missing: IfMissing) -> Result<SharedSt
 ///
 /// There is no such variable.
 pub(crate) fn named_store(url: &str) -> Result<Cow<'_, str>, Failure> {
-    let Some(name) = url.strip_prefix("env:") else {
+    let Some(name) = holdpoint_definition::store_variable(url) else {
         return Ok(Cow::Borrowed(url));
     };
     let url = env::named(name).ok_or_else(|| {

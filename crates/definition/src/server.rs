@@ -87,7 +87,7 @@ impl ServerFile {
         let mut missing = BTreeSet::new();
         let stores = self.names.stores.values_mut();
         for url in stores.chain([&mut self.store]) {
-            if let Some(name) = url.strip_prefix(store::ENV) {
+            if let Some(name) = store::store_variable(url) {
                 match variable(name) {
                     Some(value) => *url = value,
                     None => drop(missing.insert(name.to_owned())),

@@ -7,9 +7,15 @@ use crate::{command::Base, names::discreet};
 /// The store that forgets.
 pub(crate) const MEMORY: &str = "memory:";
 pub(crate) const SQLITE: &str = "sqlite:";
-/// The variable of the environment that has the url, which may hold a password.
-pub(crate) const ENV: &str = "env:";
+const ENV: &str = "env:";
 const POSTGRES: [&str; 2] = ["postgres://", "postgresql://"];
+
+/// The variable of the environment that has the url of a store, where it is not named itself (`env:NAME`): a url may hold a
+/// password, which neither a file nor a command line should show.
+#[must_use]
+pub fn store_variable(url: &str) -> Option<&str> {
+    url.strip_prefix(ENV)
+}
 
 /// Reads the url of a store, or where it is found. A path in it becomes absolute.
 pub(crate) fn read(field: &Field<'_>, base: &Base, report: &mut Report) -> Option<String> {
@@ -25,7 +31,7 @@ pub(crate) fn read(field: &Field<'_>, base: &Base, report: &mut Report) -> Optio
         }
         return Some(format!("{SQLITE}{}", base.resolve(path)));
     }
-    if let Some(name) = text.strip_prefix(ENV) {
+    if let Some(name) = store_variable(text) {
         let is_plain = |char: char| char.is_ascii_alphanumeric() || char == '_';
         if name.is_empty() || !name.chars().all(is_plain) {
             let help = "write for instance `env:HOLDPOINT_STORE`";
