@@ -163,6 +163,23 @@ pub async fn copy(
     Ok(copied)
 }
 
+/// Whether a store may leave, seen before the store it leaves for is opened, and so perhaps made.
+///
+/// # Errors
+///
+/// [`CopyError`], as [`copy`] has it. Nothing was changed.
+pub async fn may_leave(from: End<'_>) -> Result<(), CopyError> {
+    // A backup of a store that was moving is a backup all the same.
+    if from.store.backup_made_at().await?.is_some() {
+        return Err(CopyError::Backup(from.name.to_owned()));
+    }
+    match from.store.part().await? {
+        None => expect_still(from).await,
+        Some(Part::Leaving(_) | Part::Left(_)) => Ok(()),
+        Some(part @ Part::Arriving(_)) => Err(elsewhere(from, &part)),
+    }
+}
+
 /// Gives up a move that did not come to its end: the old store goes on as if nothing had been. What arrived in the new one
 /// is of no use any more. Returns whether there was a move to give up.
 ///
@@ -187,6 +204,38 @@ fn elsewhere(end: End<'_>, part: &Part) -> CopyError {
     }
 }
 
+/// Nobody is at work in the old store. Whoever begins to be right now is shut out by the seal.
+async fn expect_still(from: End<'_>) -> Result<(), CopyError> {
+    let End { store, name } = from;
+    let servers = store.cells(SYSTEM_TENANT, Space::Server, None, 1).await?;
+    if !servers.is_empty() {
+        return Err(CopyError::Served(name.to_owned()));
+    }
+    for tenant in store.tenants(Index::Runnable).await? {
+        let mut after = None;
+        loop {
+            let rows = page(store, &tenant, Index::Runnable, after).await?;
+            let threads: Vec<_> = rows.iter().map(|row| row.thread).collect();
+            let heads = store.load_all(&tenant, &threads).await?;
+            for (thread, head) in threads.into_iter().zip(heads) {
+                let driven = head.and_then(|head| in_force(&head, store.now()));
+                if driven.is_some() {
+                    let tenant = Arc::clone(&tenant);
+                    return Err(CopyError::Driven {
+                        from: name.to_owned(),
+                        thread: ThreadKey { tenant, thread },
+                    });
+                }
+            }
+            if rows.len() < PAGE {
+                break;
+            }
+            after = rows.last().cloned();
+        }
+    }
+    Ok(())
+}
+
 struct Moving<'a> {
     from: End<'a>,
     to: End<'a>,
@@ -208,14 +257,14 @@ impl Moving<'_> {
         let ticket = match &parts {
             (None, None) => {
                 self.expect_vacant().await?;
-                self.expect_still().await?;
+                expect_still(from).await?;
                 new_ticket()?
             }
             // The last time, it was cut off between the two, or given up. Whatever was meant to come there by the ticket it
             // has does so no more.
             (None, Some(Part::Arriving(_))) => {
                 self.expect_vacant().await?;
-                self.expect_still().await?;
+                expect_still(from).await?;
                 new_ticket()?
             }
             // Only the two that know each other by a ticket go on: a store never leaves for two.
@@ -275,38 +324,6 @@ impl Moving<'_> {
             return Ok(());
         }
         Err(CopyError::NotEmpty(self.to.name.to_owned()))
-    }
-
-    /// Nobody is at work in the old store. Whoever begins to be right now is shut out by the seal.
-    async fn expect_still(&self) -> Result<(), CopyError> {
-        let End { store, name } = self.from;
-        let servers = store.cells(SYSTEM_TENANT, Space::Server, None, 1).await?;
-        if !servers.is_empty() {
-            return Err(CopyError::Served(name.to_owned()));
-        }
-        for tenant in store.tenants(Index::Runnable).await? {
-            let mut after = None;
-            loop {
-                let rows = page(store, &tenant, Index::Runnable, after).await?;
-                let threads: Vec<_> = rows.iter().map(|row| row.thread).collect();
-                let heads = store.load_all(&tenant, &threads).await?;
-                for (thread, head) in threads.into_iter().zip(heads) {
-                    let driven = head.and_then(|head| in_force(&head, store.now()));
-                    if driven.is_some() {
-                        let tenant = Arc::clone(&tenant);
-                        return Err(CopyError::Driven {
-                            from: name.to_owned(),
-                            thread: ThreadKey { tenant, thread },
-                        });
-                    }
-                }
-                if rows.len() < PAGE {
-                    break;
-                }
-                after = rows.last().cloned();
-            }
-        }
-        Ok(())
     }
 
     async fn copy_blobs(&self) -> Result<(), CopyError> {

@@ -35,7 +35,7 @@ mod workers;
 pub use backup::BackupError;
 pub use cell::{Cell, CellChange, CellThen, SYSTEM_TENANT, Space};
 pub use clock::{Clock, ManualClock, SystemClock};
-pub use copy::{Copied, CopyError, End, Progress, Stage, abandon, copy};
+pub use copy::{Copied, CopyError, End, Progress, Stage, abandon, copy, may_leave};
 pub use memory::MemoryStore;
 pub use moving::{Import, ImportedThread, KeptCell, KeptCells, Move, Part};
 pub use open::{OpenError, discreet, open};

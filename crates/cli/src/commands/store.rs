@@ -40,6 +40,8 @@ async fn copy(args: &CopyStore) -> Result<Exit, Failure> {
     if args.abandon {
         return abandon(from, output).await;
     }
+    // First, so that a move that is refused leaves no empty store behind.
+    holdpoint_store::may_leave(from).await?;
     let to = open_durable(&to, IfMissing::Create).await?;
     let to = End {
         store: &*to,

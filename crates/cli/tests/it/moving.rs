@@ -81,6 +81,10 @@ fn a_store_that_is_served_does_not_move() {
     let server = Served::start(&world, &["--dev", "refund/agent.yaml", "--store", OLD]);
     let refused = world.json(4, &["store", "copy", OLD, "sqlite:new.db"]);
     assert_eq!(refused["code"], "served");
+    assert!(
+        !world.path().join("new.db").exists(),
+        "nothing is left of it"
+    );
     drop(server);
     let words = ["store", "copy", OLD, "sqlite:new.db", "--abandon"];
     assert_eq!(world.json(4, &words)["code"], "not_moving");
