@@ -24,6 +24,7 @@ mod page;
 mod path;
 mod problem;
 mod query;
+mod reach;
 mod room;
 mod router;
 mod runs;

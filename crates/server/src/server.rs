@@ -26,7 +26,7 @@ use crate::{
     descriptors,
     hub::Hub,
     keys::{KeyError, Keys},
-    router,
+    reach, router,
     world::{Served, World},
 };
 
@@ -403,7 +403,7 @@ async fn open(
     kit: Kit,
     lease: Option<Span>,
 ) -> Result<Served, StartError> {
-    let store = holdpoint_store::open(url, holdpoint_store::Options::default()).await?;
+    let store = reach::reach(url).await?;
     let forgetful = if store.is_durable() {
         Forgetful::Refuse
     } else {

@@ -26,6 +26,12 @@ pub enum OpenError {
         /// The newest format that this build reads.
         reads: u64,
     },
+    /// It cannot be reached now; it may be later.
+    #[error("{reason}")]
+    Away {
+        /// What is the matter, in words.
+        reason: String,
+    },
     /// What is there is not a store, or cannot be used. It was not touched.
     #[error("{reason}")]
     Unusable {

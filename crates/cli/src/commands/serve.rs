@@ -10,8 +10,9 @@ use crate::{
     args::Serve, backups, env, exit::Exit, failure::Failure, leaving::Leaving, safe_text, terminal,
 };
 
-/// What is logged when nobody says anything.
-const LEVEL: &str = "info";
+/// What is logged when nobody says anything. Each connection that an outage ends is a line of the pool; what the outage means
+/// for requests and runs is said by us.
+const LEVEL: &str = "info,deadpool.postgres=off";
 
 /// Serves until the process is asked to go.
 ///
@@ -43,7 +44,14 @@ pub(crate) async fn serve(args: &Serve) -> Result<Exit, Failure> {
     } else {
         opening
     };
-    let server = Box::pin(opening.start()).await?;
+    let server = tokio::select! {
+        // Dropped in the middle, a start is like one that was killed: what it did is found and gone on with by the next.
+        started = Box::pin(opening.start()) => started?,
+        signal = leaving.asked() => {
+            say(&format!("{signal}: not started"));
+            return Ok(Exit::Done);
+        }
+    };
     let address = server.address();
     say(&format!("Holdpoint listens on http://{address}"));
     for notice in server.notices() {

@@ -1,5 +1,6 @@
 //! `holdpoint serve`, `keys` and `backup`, as whoever runs a server meets them.
 
+use holdpoint_test_postgres::{Database, Programs, Server, Stop};
 use serde_json::json;
 
 use crate::{served::Served, support::World};
@@ -247,4 +248,37 @@ fn a_backup_is_not_adopted_by_a_server_whose_address_is_taken() {
     let resume = ["resume", "refund/s", "--approve"];
     let resumed = world.hold(&[&resume[..], &copy].concat()).ends(2);
     assert!(resumed.stderr.contains("backup"), "{}", resumed.stderr);
+}
+
+#[test]
+fn a_server_waits_for_a_database_that_is_not_there_yet() {
+    let world = World::with_examples();
+    let postgres = Server::start(Programs::find_or_install().unwrap(), &[]).unwrap();
+    let database = Database::on(&postgres.url()).unwrap();
+    postgres.stop(Stop::Fast).unwrap();
+    let url = database.url();
+    let words = ["--dev", "refund/agent.yaml", "--store", &url];
+    let served = Served::start_hearing(&world, &words, |line| {
+        if line.contains("cannot be reached yet") {
+            postgres.begin().unwrap();
+        }
+    });
+    let waits = |line: &&String| line.contains("cannot be reached yet");
+    assert_eq!(
+        served.said.iter().filter(waits).count(),
+        1,
+        "{:?}",
+        served.said
+    );
+    assert_eq!(served.ask("GET", "/readyz", None, None).0, 200);
+    // What waiting cannot mend is said at once.
+    let wrong = format!("{}/nowhere", postgres.url());
+    let words = ["serve", "--dev", "refund/agent.yaml", "--store", &wrong];
+    let refused = world.hold(&words).ends(2);
+    assert!(
+        refused.stderr.contains("does not exist"),
+        "{}",
+        refused.stderr
+    );
+    assert!(!refused.stderr.contains("yet"), "{}", refused.stderr);
 }

@@ -19,6 +19,15 @@ pub(crate) struct Served {
 
 impl Served {
     pub(crate) fn start(world: &World, arguments: &[&str]) -> Self {
+        Self::start_hearing(world, arguments, |_| {})
+    }
+
+    /// The same, with something that is done at each line that it says before it listens.
+    pub(crate) fn start_hearing(
+        world: &World,
+        arguments: &[&str],
+        mut hear: impl FnMut(&str),
+    ) -> Self {
         let mut all = vec!["serve", "--listen", "127.0.0.1:0"];
         all.extend(arguments);
         let mut process = world
@@ -34,6 +43,7 @@ impl Served {
         let mut said = Vec::new();
         let address = loop {
             let line = lines.next().unwrap().unwrap();
+            hear(&line);
             said.push(line.clone());
             if let Some((_, address)) = line.split_once("listens on http://") {
                 break address.to_owned();

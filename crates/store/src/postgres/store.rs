@@ -27,7 +27,7 @@ use super::{
     reader::Reader,
     row,
     schema::{self, FORMAT, Found},
-    trouble::Trouble,
+    trouble::{Fate, Trouble},
     writer::{Scribe, Writer},
 };
 use crate::{
@@ -102,8 +102,12 @@ impl PostgresStore {
             Ok((clock, found))
         });
         let unusable = |reason: String| OpenError::Unusable { reason };
-        let (clock, found) =
-            prepared.map_err(|Trouble { reason, .. }| unusable(reason.to_string()))?;
+        let (clock, found) = prepared.map_err(|Trouble { fate, reason }| match fate {
+            Fate::Again | Fate::Unknown => OpenError::Away {
+                reason: reason.to_string(),
+            },
+            Fate::Never => unusable(reason.to_string()),
+        })?;
         let shown = &address.shown;
         match found {
             Found::Empty if options.must_exist => {

@@ -52,8 +52,16 @@ impl Teller {
         }
     }
 
-    /// No connection was to be had, so nothing was sent.
+    /// No connection was to be had, so nothing was sent. One that was refused for good (a wrong password) is not tried again.
     pub(super) fn unreached(&self, error: &PoolError) -> Trouble {
+        let fate = match error {
+            PoolError::Backend(error) if fate(error) == Fate::Never => Fate::Never,
+            PoolError::Backend(_)
+            | PoolError::Timeout(_)
+            | PoolError::Closed
+            | PoolError::NoRuntimeSpecified
+            | PoolError::PostCreateHook(_) => Fate::Again,
+        };
         let words = match error {
             PoolError::Backend(error) => words(error),
             PoolError::Timeout(_) => "it cannot be reached in time".to_owned(),
@@ -62,7 +70,7 @@ impl Teller {
             }
         };
         Trouble {
-            fate: Fate::Again,
+            fate,
             reason: Unavailable::new(format!("{}: {words}", self.shown)),
         }
     }
