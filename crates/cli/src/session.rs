@@ -15,7 +15,7 @@ use holdpoint_tools::{Registry, Watchdog};
 
 use crate::{
     args::Threads, backups, env, exit::Exit, failure::Failure, leaving::Leaving, pending,
-    place::Place, safe_text::line, screen::Screen, terminal,
+    place::Place, safe_text::line, screen::Screen, terminal, zone,
 };
 
 /// How results are printed.
@@ -85,6 +85,24 @@ pub(crate) fn named_store(url: &str) -> Result<Cow<'_, str>, Failure> {
     Ok(Cow::Owned(url))
 }
 
+/// Tells a person that a store is not the one that goes on.
+///
+/// # Errors
+///
+/// The store fails.
+pub(crate) async fn mention_past(store: &SharedStore) -> Result<(), Failure> {
+    if let Some(part) = store.part().await? {
+        terminal::note(&format!("note: {}", line(&part.refusal())));
+    }
+    if let Some(made_at) = store.backup_made_at().await? {
+        let when = zone::short(made_at);
+        terminal::note(&format!(
+            "note: this store is a backup of {when}, and nobody has adopted it: what it holds may have gone on elsewhere"
+        ));
+    }
+    Ok(())
+}
+
 /// An opened store with an engine on it, and who works with it.
 #[derive(Debug)]
 pub(crate) struct Session {
@@ -143,6 +161,17 @@ impl Session {
             },
             leaving: OnceLock::new(),
         })
+    }
+
+    /// Opens the store to look at it, and says where what is seen is not how things stand.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be opened.
+    pub(crate) async fn open_to_read(threads: &Threads) -> Result<Self, Failure> {
+        let session = Self::open(threads, IfMissing::Refuse).await?;
+        mention_past(session.engine.store()).await?;
+        Ok(session)
     }
 
     /// Opens the store to do something in it, which nobody does in a backup.

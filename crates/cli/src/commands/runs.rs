@@ -9,7 +9,7 @@ use crate::{
     exit::Exit,
     failure::Failure,
     safe_text::{columns, line},
-    session::{IfMissing, Output, Session},
+    session::{Output, Session},
     terminal, zone,
 };
 
@@ -19,7 +19,7 @@ use crate::{
 ///
 /// The store fails.
 pub(crate) async fn runs(args: &Runs) -> Result<Exit, Failure> {
-    let session = Session::open(&args.threads, IfMissing::Refuse).await?;
+    let session = Session::open_to_read(&args.threads).await?;
     let runs = session.engine.summaries(session.tenant()).await?;
     match session.output {
         Output::Json => {

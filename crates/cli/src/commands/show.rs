@@ -10,7 +10,7 @@ use crate::{
     failure::Failure,
     pending,
     safe_text::{GUTTER, line},
-    session::{IfMissing, Output, Session},
+    session::{Output, Session},
     terminal, thread_name, zone,
 };
 
@@ -28,7 +28,7 @@ struct Shown<'a> {
 ///
 /// There is no such thread, or the store fails.
 pub(crate) async fn show(args: &Thread) -> Result<Exit, Failure> {
-    let session = Session::open(&args.threads, IfMissing::Refuse).await?;
+    let session = Session::open_to_read(&args.threads).await?;
     let key = thread_name::resolve(&session, &args.thread).await?;
     let (state, view) = session.view(&key).await?;
     let mut journal = session.engine.journal(&key).await?;

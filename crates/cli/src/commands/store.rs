@@ -11,8 +11,9 @@ use crate::{
     args::{CopyStore, Store, StoreCommand, Whole},
     exit::Exit,
     failure::Failure,
+    leaving::Leaving,
     safe_text::line,
-    session::{IfMissing, Output, named_store, open_store},
+    session::{IfMissing, Output, mention_past, named_store, open_store},
     terminal, zone,
 };
 
@@ -31,7 +32,7 @@ pub(crate) async fn store(args: &Whole) -> Result<Exit, Failure> {
 async fn copy(args: &CopyStore) -> Result<Exit, Failure> {
     let output = Output::of(args.json);
     let (from, to) = (named_store(&args.from)?, named_store(&args.to)?);
-    let (from_name, to_name) = (discreet(&from), discreet(&to));
+    let (from_name, to_name) = (spelt(&from), spelt(&to));
     let from = open_durable(&from, IfMissing::Refuse).await?;
     let from = End {
         store: &*from,
@@ -42,7 +43,12 @@ async fn copy(args: &CopyStore) -> Result<Exit, Failure> {
     }
     // First, so that a move that is refused leaves no empty store behind.
     holdpoint_store::may_leave(from).await?;
-    let to = open_durable(&to, IfMissing::Create).await?;
+    let missing = match from.store.part().await? {
+        None => IfMissing::Create,
+        // It is on its way to one that is there.
+        Some(_) => IfMissing::Refuse,
+    };
+    let to = open_durable(&to, missing).await?;
     let to = End {
         store: &*to,
         name: &to_name,
@@ -50,12 +56,24 @@ async fn copy(args: &CopyStore) -> Result<Exit, Failure> {
     let mut pace = Pace::new();
     let mut tell = |progress| {
         if pace.is_due() {
-            terminal::note(&spell(progress));
+            terminal::note(&progress_line(progress));
         }
     };
+    let leaving = Leaving::listen();
     let Copied {
         threads, records, ..
-    } = holdpoint_store::copy(from, to, &mut tell).await?;
+    } = tokio::select! {
+        copied = holdpoint_store::copy(from, to, &mut tell) => copied?,
+        // Dropped in the middle, a copy is like one that was killed: it can be gone on with.
+        signal = leaving.asked() => {
+            terminal::note(&format!(
+                "{signal}: cut off. Nothing is lost: the same command goes on with it, and with `--abandon` gives it up. \
+                 Until then {} takes nothing new, if it was sealed already",
+                line(&from_name)
+            ));
+            return Ok(Exit::Waiting);
+        }
+    };
     match output {
         Output::Json => terminal::json(&json!({
             "from": from_name, "to": to_name, "threads": threads, "records": records,
@@ -68,6 +86,15 @@ async fn copy(args: &CopyStore) -> Result<Exit, Failure> {
         )),
     }
     Ok(Exit::Done)
+}
+
+/// How a store is named to people, also to those in another folder: without a password, and with the whole path.
+fn spelt(url: &str) -> String {
+    let path = url.strip_prefix("sqlite:").map(std::path::absolute);
+    match path {
+        Some(Ok(path)) => format!("sqlite:{}", path.display()),
+        Some(Err(_)) | None => discreet(url),
+    }
 }
 
 async fn abandon(from: End<'_>, output: Output) -> Result<Exit, Failure> {
@@ -95,7 +122,7 @@ async fn open_durable(url: &str, missing: IfMissing) -> Result<SharedStore, Fail
     Err(Failure::usage(message).help("name a store that lasts: `sqlite:PATH` or `postgres://…`"))
 }
 
-fn spell(Progress { stage, threads, of }: Progress) -> String {
+fn progress_line(Progress { stage, threads, of }: Progress) -> String {
     match stage {
         Stage::Waiting { until } => format!(
             "a process may still be at work; waiting for its lease to end at {}",
@@ -109,6 +136,7 @@ fn spell(Progress { stage, threads, of }: Progress) -> String {
 async fn check(args: &Store) -> Result<Exit, Failure> {
     let output = Output::of(args.common.json);
     let store = open_store(&args.common.store, IfMissing::Refuse).await?;
+    mention_past(&store).await?;
     let mut pace = Pace::new();
     let mut flaws = 0_u64;
     let mut tell = |seen| match seen {

@@ -8,7 +8,7 @@ use crate::{
     exit::Exit,
     failure::Failure,
     safe_text::line,
-    session::{IfMissing, Output, Session},
+    session::{Output, Session},
     story::{self, Names},
     terminal, thread_name, zone,
 };
@@ -19,7 +19,7 @@ use crate::{
 ///
 /// There is no such thread, the store fails, or the journal was tampered with.
 pub(crate) async fn trace(args: &Thread) -> Result<Exit, Failure> {
-    let session = Session::open(&args.threads, IfMissing::Refuse).await?;
+    let session = Session::open_to_read(&args.threads).await?;
     let key = thread_name::resolve(&session, &args.thread).await?;
     let journal = session.engine.journal(&key).await?;
     match session.output {

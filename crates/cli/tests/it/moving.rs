@@ -111,6 +111,76 @@ fn a_store_does_not_move_onto_another_nor_into_nothing() {
 }
 
 #[test]
+fn whoever_cuts_a_copy_off_is_told_how_it_goes_on() {
+    let world = busy();
+    let database = Database::create().unwrap();
+    let from = database.url();
+    world.json(0, &["store", "copy", OLD, &from]);
+    // Somebody holds the journals for a while, so that the copy waits in its middle.
+    std::thread::scope(|scope| {
+        let lock = "BEGIN; LOCK TABLE events; SELECT pg_sleep(4); COMMIT";
+        let held = scope.spawn(|| database.execute(lock).unwrap());
+        let locks = "SELECT count(*) FROM pg_locks WHERE relation = 'events'::regclass AND granted \
+                     AND mode = 'AccessExclusiveLock'";
+        while database.numbers(locks).unwrap() != [1] {}
+        let mut copy = world.command();
+        copy.args(["store", "copy", &from, "sqlite:new.db"]);
+        copy.stderr(std::process::Stdio::piped());
+        let copying = copy.spawn().unwrap();
+        let waits =
+            "SELECT count(*) FROM pg_locks WHERE relation = 'events'::regclass AND NOT granted";
+        while database.numbers(waits).unwrap() == [0] {}
+        let mut interrupt = std::process::Command::new("kill");
+        interrupt.args(["-INT", &copying.id().to_string()]);
+        assert!(interrupt.status().unwrap().success());
+        let ended = copying.wait_with_output().unwrap();
+        let said = String::from_utf8_lossy(&ended.stderr);
+        assert!(said.contains("the same command goes on with it"), "{said}");
+        assert_eq!(ended.status.code(), Some(3));
+        assert!(!held.is_finished(), "it was in the middle");
+    });
+    world.json(0, &["store", "copy", &from, "sqlite:new.db"]);
+    world.json(0, &["resume", "a", "--approve", "--store", "sqlite:new.db"]);
+}
+
+#[test]
+fn a_password_is_not_shown_where_a_dump_is_refused() {
+    let world = busy();
+    let (original, restored) = (Database::create().unwrap(), Database::create().unwrap());
+    world.json(0, &["store", "copy", OLD, &original.url()]);
+    drop(restored);
+    let restored = original.copy().unwrap();
+    // Whoever is trusted may give any password.
+    let url = restored.url().replacen('@', ":hunter2@", 1);
+    for words in [
+        ["resume", "a", "--approve"].as_slice(),
+        &["recover"],
+        &["cancel", "a"],
+    ] {
+        let words = [words, &["--store", &url]].concat();
+        let plain = world.hold(&words).ends(2);
+        let json = world
+            .hold(&[words.as_slice(), &["--json"]].concat())
+            .ends(2);
+        for said in [plain.stderr, plain.stdout, json.stderr, json.stdout] {
+            assert!(!said.contains("hunter2"), "{words:?}: {said}");
+        }
+    }
+    let seen = world.hold(&["runs", "--store", &url]).ends(0);
+    assert!(
+        seen.stderr.contains("note: this store is a backup"),
+        "{}",
+        seen.stderr
+    );
+    let moved = world.hold(&["store", "check", "--store", OLD]).ends(0);
+    assert!(
+        moved.stderr.contains("has moved to postgres://"),
+        "{}",
+        moved.stderr
+    );
+}
+
+#[test]
 fn a_url_with_a_password_can_stay_in_the_environment() {
     let world = busy();
     let words = ["store", "copy", OLD, "env:NEW_STORE"];
@@ -125,7 +195,11 @@ fn a_url_with_a_password_can_stay_in_the_environment() {
     assert!(copy.output().unwrap().status.success());
     let refused = world.json(4, &["resume", "a", "--approve"]);
     let reason = refused["error"].as_str().unwrap();
-    assert!(reason.contains("has moved to sqlite:new.db"), "{reason}");
+    let new = format!("has moved to sqlite:{}/new.db", world.path().display());
+    assert!(
+        reason.contains(&new),
+        "it is found from any folder: {reason}"
+    );
     let mut resume = world.command();
     resume.args(["resume", "a", "--approve", "--store", "env:NEW_STORE"]);
     resume.env("NEW_STORE", "sqlite:new.db");
