@@ -30,10 +30,14 @@ const GLANCE: Duration = Duration::from_secs(1);
 /// The longest time that a thread that cannot be driven is left alone.
 const MAX_PATIENCE: Duration = Duration::from_secs(60);
 
+/// How often the log is told of an outage that goes on.
+const REMINDER: Duration = Duration::from_secs(30);
+
 /// Keeps one store going.
 pub(crate) async fn keep(world: Arc<World>, served: Served) {
     let mut foreign = served.engine.store().foreign_changes();
     let mut patience = Patience::default();
+    let mut outage = Outage::default();
     let mut versions: HashMap<ThreadKey, u64> = HashMap::new();
     let mut swept = Instant::now();
     let mut announced: Option<Instant> = None;
@@ -46,7 +50,7 @@ pub(crate) async fn keep(world: Arc<World>, served: Served) {
         }
         notice(&served, &mut versions).await;
         served.hub.forget(|key| served.engine.drives(key));
-        take_up(&world, &served, &room, &mut patience).await;
+        take_up(&world, &served, &room, &mut patience, &mut outage).await;
         if swept.elapsed() >= SWEEP {
             swept = Instant::now();
             world.rooms.forget();
@@ -89,15 +93,17 @@ async fn take_up(
     served: &Served,
     room: &Arc<Semaphore>,
     patience: &mut Patience,
+    outage: &mut Outage,
 ) {
     let engine = &served.engine;
     let (due, left) = match (engine.due().await, engine.left_behind(AT_ONCE).await) {
         (Ok(due), Ok(left)) => (due, left),
         (Err(error), _) | (_, Err(error)) => {
-            tracing::warn!(%error, "the store cannot be looked at");
+            outage.goes_on(&error);
             return;
         }
     };
+    outage.is_over();
     patience.forget();
     for (key, is_due) in due
         .into_iter()
@@ -127,6 +133,31 @@ async fn take_up(
             }
             drop(permit);
         });
+    }
+}
+
+/// Tells the log of a store that cannot be looked at: that it begins, now and then that it goes on, and that it is over.
+#[derive(Debug, Default)]
+struct Outage {
+    since: Option<Instant>,
+    told: Option<Instant>,
+}
+
+impl Outage {
+    fn goes_on(&mut self, error: &holdpoint_engine::Error) {
+        self.since.get_or_insert_with(Instant::now);
+        if self.told.is_none_or(|told| told.elapsed() >= REMINDER) {
+            self.told = Some(Instant::now());
+            tracing::warn!(%error, "the store cannot be looked at");
+        }
+    }
+
+    fn is_over(&mut self) {
+        if let Some(since) = self.since.take() {
+            let seconds = since.elapsed().as_secs();
+            tracing::info!(seconds, "the store can be looked at again");
+        }
+        self.told = None;
     }
 }
 

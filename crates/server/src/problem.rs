@@ -118,6 +118,14 @@ impl Problem {
         Self::new("too_large", "the body is larger than this server takes")
     }
 
+    /// A store cannot be used.
+    pub(crate) fn unavailable() -> Self {
+        Self::new(
+            "store_unavailable",
+            "the store cannot be used now; the server's log says why",
+        )
+    }
+
     /// The server goes away.
     pub(crate) fn shutting_down() -> Self {
         Self::new("shutting_down", "the server is shutting down; try again")
@@ -195,10 +203,7 @@ impl From<Error> for Problem {
         }
         if let Error::Unavailable(_) = error {
             // Where it lies is for whoever runs the server.
-            return Self::new(
-                code,
-                "the store cannot be used now; the server's log says why",
-            );
+            return Self::unavailable();
         }
         Self::new(code, error.to_string()).with(details.unwrap_or_default())
     }

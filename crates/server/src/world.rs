@@ -95,7 +95,13 @@ impl Served {
         if said.is_ok() {
             health.written = Instant::now();
         }
-        health.trouble = said.err().map(Problem::from);
+        // No request failed by it, so the log is not told that one did.
+        health.trouble = said.err().map(|error| {
+            if let Error::Unavailable(_) = error {
+                return Problem::unavailable();
+            }
+            error.into()
+        });
     }
 
     /// What is the matter with the store, if anything is.
