@@ -158,6 +158,10 @@ fn words(error: &Error) -> String {
             "{error}: its certificate is that of an authority; give the server one that the authority has signed, and name \
              the authority's file in `sslrootcert`"
         ),
+        Some(source) if source.to_string().contains("invalid peer certificate") => format!(
+            "{error}: {source}; name the file of the certificate, or of the authority that signed it, with `sslrootcert=FILE` in \
+             the url, or say `sslmode=disable` where nobody can listen in between"
+        ),
         Some(source) => format!("{error}: {source}"),
         None => error.to_string(),
     }
