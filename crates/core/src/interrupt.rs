@@ -261,6 +261,23 @@ pub enum Subject {
     },
 }
 
+impl Subject {
+    /// The digest of the call that it is about, if it is about one.
+    #[must_use]
+    pub const fn params_hash(&self) -> Option<Digest> {
+        match self {
+            Self::Action { params_hash, .. } | Self::Effect { params_hash, .. } => {
+                Some(*params_hash)
+            }
+            Self::Model
+            | Self::Node { .. }
+            | Self::Question { .. }
+            | Self::Confirmation { .. }
+            | Self::Restored { .. } => None,
+        }
+    }
+}
+
 /// On which side of a node a run stops.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

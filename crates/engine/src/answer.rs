@@ -89,7 +89,7 @@ impl Engine {
         self.once(&request, Box::pin(answered)).await
     }
 
-    async fn answer_once(
+    pub(crate) async fn answer_once(
         &self,
         request: &Request,
         key: &ThreadKey,

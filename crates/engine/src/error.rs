@@ -5,7 +5,7 @@ use holdpoint_models::NoSuchModel;
 use holdpoint_store::{AppendError, LeaseError, Unavailable};
 use holdpoint_tools::NoSuchTool;
 
-use crate::Marked;
+use crate::{Marked, question::Invalid};
 
 /// Why something could not be done.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -42,6 +42,9 @@ pub enum Error {
     /// The answer cannot be read.
     #[error("the answer cannot be read: {0}")]
     BadAnswer(#[from] BadAnswer),
+    /// The answer does not say what the question must be told.
+    #[error("the answer does not fit: {0}")]
+    BadReply(Invalid),
     /// Nobody could answer this question.
     #[error("the question cannot be asked: {0}")]
     BadQuestion(String),
@@ -96,7 +99,7 @@ impl Error {
             Self::OtherRequest => "idempotency_mismatch",
             Self::Ambiguous { .. } => "ambiguous",
             Self::NothingPending => "not_pending",
-            Self::BadAnswer(_) => "bad_answer",
+            Self::BadAnswer(_) | Self::BadReply(_) => "bad_answer",
             Self::BadQuestion(_) => "bad_question",
             Self::Tool(_) => "tool_unusable",
             Self::Model(_) => "model_unusable",

@@ -3,16 +3,16 @@
 use std::{collections::BTreeSet, time::Duration};
 
 use holdpoint_core::{
-    Actor, Command, Decision, Entry, Event, Index, Interrupt, InterruptId, InterruptKind,
-    InterruptStatus, OnTimeout, Principal, Prompt, Refusal, Span, Subject, ThreadId, ThreadKind,
-    Timestamp,
+    Command, Index, InterruptId, InterruptKind, InterruptStatus, OnTimeout, Prompt, Refusal, Span,
+    ThreadId,
 };
 use holdpoint_store::{Direction, Scan, ThreadKey};
 use holdpoint_tools::unanswerable;
 
 use crate::{
-    Engine, Error,
-    driver::{Order, Standing},
+    Engine, Error, Marked, Question, Request,
+    driver::Standing,
+    questions::{by_age, prompt_of},
 };
 
 /// A question of a program outside.
@@ -30,80 +30,128 @@ pub struct Asking {
     pub expiry: Option<(Span, OnTimeout)>,
 }
 
-/// A question of a program outside, as it stands.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// A question that was asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Outside {
-    /// The thread of this node's questions.
-    pub key: ThreadKey,
-    /// The workflow that asks.
-    pub workflow: String,
-    /// The node of it.
-    pub node: String,
+pub struct Asked {
     /// The question.
-    pub interrupt: Interrupt,
-    /// How it stands.
-    pub status: InterruptStatus,
-    /// What was decided, by whom, and when it was closed.
-    pub closed: Option<OutsideClosed>,
+    pub interrupt: InterruptId,
+    /// Whether it was asked by this call.
+    pub news: News,
 }
 
-/// How a question was closed.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct OutsideClosed {
-    /// The answer; `None` where there was none.
-    pub decision: Option<Decision>,
-    /// By whom.
-    pub by: Actor,
-    /// When.
-    pub at: Timestamp,
+/// Whether a question was asked before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum News {
+    /// It was not.
+    New,
+    /// It was: the same request came before, the same question of the same node is pending, or it was answered at the same
+    /// checkpoint.
+    Known,
 }
 
 /// How often a question is looked at, where nothing tells us of a change.
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
 impl Engine {
-    /// Asks. Where the same question of the same node is pending already, that one is meant.
+    /// Asks. Where the same question of the same node is pending already, or was answered at the same checkpoint, that one
+    /// is meant.
     ///
     /// # Errors
     ///
     /// Another question of that node is pending; nobody could answer this one; the store fails.
-    pub async fn ask(&self, by: &Principal, asking: Asking) -> Result<InterruptId, Error> {
+    pub async fn ask(&self, request: impl Into<Request>, asking: Asking) -> Result<Asked, Error> {
+        let request = request.into();
         let on_timeout = asking.expiry.map(|(_, on_timeout)| on_timeout);
         if let Some(problem) = unanswerable(&asking.prompt, on_timeout.unwrap_or_default()) {
             return Err(Error::BadQuestion(problem));
         }
-        let tenant = &by.actor.tenant;
-        let thread = ThreadId::of_node(tenant, &asking.workflow, &asking.node);
+        let tenant = request.by.actor.tenant.clone();
+        let thread = ThreadId::of_node(&tenant, &asking.workflow, &asking.node);
         let key = ThreadKey {
             tenant: tenant.as_str().into(),
             thread,
         };
+        if let Some(mark) = &request.mark
+            && let Some(marked) = self.marked(&tenant, mark).await?
+        {
+            return self.asked_by(&key, &marked).await;
+        }
+        if let Some(answered) = self.answered_at(&key, &asking).await? {
+            return Ok(known(answered));
+        }
         let (kind, digest) = (asking.kind, asking.prompt.digest());
-        let command = Command::Ask {
+        let order = request.order(Command::Ask {
             thread,
-            tenant: tenant.clone(),
+            tenant,
             workflow: asking.workflow,
             node: asking.node,
-            kind: asking.kind,
+            kind,
             prompt: Box::new(asking.prompt),
             expiry: asking.expiry,
-        };
-        let order = Order::new(command, by.clone());
-        let state = match self.append_open(&key, order).await {
-            Ok(Standing { state, .. }) => state,
-            Err(Error::Refused(refusal @ Refusal::InterruptPending { .. })) => {
-                let state = self.state(&key).await?.unwrap_or_default();
-                let same = state.interrupts.values().find(|interrupt| {
-                    let prompt = prompt_of(interrupt);
-                    interrupt.kind == kind && prompt.is_some_and(|it| it.digest() == digest)
-                });
-                return same.map(|same| same.id).ok_or_else(|| refusal.into());
+        });
+        loop {
+            let refusal = match self.append_open(&key, order.clone()).await {
+                Ok(Standing { state, .. }) => {
+                    let asked = state.interrupts.keys().next().copied();
+                    return Ok(Asked {
+                        interrupt: asked.ok_or(Refusal::RunOver)?,
+                        news: News::New,
+                    });
+                }
+                Err(Error::Replayed(marked)) => return self.asked_by(&key, &marked).await,
+                Err(Error::Refused(refusal @ Refusal::InterruptPending { .. })) => refusal,
+                Err(error) => return Err(error),
+            };
+            let state = self.state(&key).await?.unwrap_or_default();
+            if state.due_at().is_some_and(|due| due <= self.store().now()) {
+                self.tick(&key).await?.finish().await?;
+                continue;
             }
-            Err(error) => return Err(error),
+            let same = state.interrupts.values().find(|interrupt| {
+                let prompt = prompt_of(interrupt);
+                interrupt.kind == kind && prompt.is_some_and(|it| it.digest() == digest)
+            });
+            let same = same.map(|same| same.id).ok_or(refusal)?;
+            return match self.note(&order, &state).await {
+                Ok(()) => Ok(known(same)),
+                Err(Error::Replayed(marked)) => self.asked_by(&key, &marked).await,
+                Err(error) => Err(error),
+            };
+        }
+    }
+
+    /// The question that a request asked when it came first.
+    async fn asked_by(&self, key: &ThreadKey, marked: &Marked) -> Result<Asked, Error> {
+        let mut told = self.told(key, |_| true).await?;
+        told.retain(|question| Some(question.interrupt.run) == marked.run);
+        let question = told.pop().filter(|_| marked.thread == key.thread);
+        Ok(known(question.ok_or(Refusal::NotFound)?.interrupt.id))
+    }
+
+    /// The same question, where the asking program says by its checkpoint that it asks once more what was answered.
+    async fn answered_at(
+        &self,
+        key: &ThreadKey,
+        asking: &Asking,
+    ) -> Result<Option<InterruptId>, Error> {
+        if asking.prompt.checkpoint_id.is_none() {
+            return Ok(None);
+        }
+        let digest = asking.prompt.digest();
+        let same = |it: &Question| {
+            let prompt = it.prompt();
+            it.interrupt.kind == asking.kind && prompt.is_some_and(|it| it.digest() == digest)
         };
-        let asked = state.interrupts.keys().next().copied();
-        asked.ok_or_else(|| Refusal::RunOver.into())
+        let told = self.told(key, |_| true).await?;
+        let last = told.into_iter().rfind(same);
+        let answered = last.filter(|last| match last.status {
+            InterruptStatus::Resolved | InterruptStatus::Rejected => true,
+            InterruptStatus::Pending | InterruptStatus::Timeout | InterruptStatus::Canceled => {
+                false
+            }
+        });
+        Ok(answered.map(|question| question.interrupt.id))
     }
 
     /// Waits until a question is closed. Dropping the future changes nothing.
@@ -111,14 +159,14 @@ impl Engine {
     /// # Errors
     ///
     /// There is no such question; the store fails.
-    pub async fn wait(&self, tenant: &str, interrupt: InterruptId) -> Result<Outside, Error> {
+    pub async fn wait(&self, tenant: &str, interrupt: InterruptId) -> Result<Question, Error> {
         let mut foreign = self.store().foreign_changes();
         let mut told = None;
         loop {
-            let Some(found) = self.outside(tenant, interrupt).await? else {
+            let Some(found) = self.question(tenant, interrupt).await? else {
                 return Err(Refusal::NotPending { interrupt }.into());
             };
-            if found.status != InterruptStatus::Pending {
+            if found.closed.is_some() {
                 return Ok(found);
             }
             // Told first, then looked at: nothing is missed in between.
@@ -146,37 +194,6 @@ impl Engine {
         }
     }
 
-    /// One question, however it stands.
-    ///
-    /// # Errors
-    ///
-    /// The store fails.
-    pub async fn outside(
-        &self,
-        tenant: &str,
-        interrupt: InterruptId,
-    ) -> Result<Option<Outside>, Error> {
-        for index in [Index::Pending, Index::Closed] {
-            let scan = Scan {
-                index,
-                key: Some(interrupt.to_string()),
-                up_to: None,
-                direction: Direction::Forward,
-                after: None,
-                limit: 1,
-            };
-            if let Some(row) = self.store().scan(tenant, scan).await?.first() {
-                let key = ThreadKey {
-                    tenant: tenant.into(),
-                    thread: row.thread,
-                };
-                let all = self.questions_of(&key).await?;
-                return Ok(all.into_iter().find(|one| one.interrupt.id == interrupt));
-            }
-        }
-        Ok(None)
-    }
-
     /// The questions of a workflow, or of all, in the order they were asked.
     ///
     /// # Errors
@@ -186,7 +203,7 @@ impl Engine {
         &self,
         tenant: &str,
         workflow: Option<&str>,
-    ) -> Result<Vec<Outside>, Error> {
+    ) -> Result<Vec<Question>, Error> {
         let mut threads = BTreeSet::new();
         let mut after = None;
         loop {
@@ -211,9 +228,9 @@ impl Engine {
                 tenant: tenant.into(),
                 thread,
             };
-            all.extend(self.questions_of(&key).await?);
+            all.extend(self.told(&key, |_| true).await?);
         }
-        all.sort_by_key(|one| (one.interrupt.asked_at, one.interrupt.id));
+        all.sort_by(by_age);
         Ok(all)
     }
 
@@ -227,12 +244,12 @@ impl Engine {
         tenant: &str,
         workflow: &str,
         node: &str,
-    ) -> Result<Vec<Outside>, Error> {
+    ) -> Result<Vec<Question>, Error> {
         let key = ThreadKey {
             tenant: tenant.into(),
             thread: ThreadId::of_node(tenant, workflow, node),
         };
-        self.questions_of(&key).await
+        self.told(&key, |_| true).await
     }
 
     /// Takes a question back. Whoever waits for it is told.
@@ -240,107 +257,32 @@ impl Engine {
     /// # Errors
     ///
     /// There is no such question, or it is closed; the store fails.
-    pub async fn withdraw(&self, by: &Principal, interrupt: InterruptId) -> Result<(), Error> {
-        let Some(found) = self.outside(&by.actor.tenant, interrupt).await? else {
-            return Err(Refusal::NotFound.into());
-        };
-        let order = Order::new(Command::Withdraw { interrupt }, by.clone());
-        match self.append_open(&found.key, order).await {
-            Ok(_) => Ok(()),
-            Err(Error::Refused(refusal)) => Err(self.explain(&found.key, refusal).await?),
+    pub async fn withdraw(
+        &self,
+        request: impl Into<Request>,
+        interrupt: InterruptId,
+    ) -> Result<(), Error> {
+        let request = request.into();
+        let tenant = &request.by.actor.tenant;
+        let key = self.find_question(tenant, interrupt).await?;
+        let key = key.ok_or(Refusal::NotFound)?;
+        if let Some(mark) = &request.mark
+            && self.marked(tenant, mark).await?.is_some()
+        {
+            return Ok(());
+        }
+        let order = request.order(Command::Withdraw { interrupt });
+        match self.append_open(&key, order).await {
+            Ok(_) | Err(Error::Replayed(_)) => Ok(()),
+            Err(Error::Refused(refusal)) => Err(self.explain(&key, refusal).await?),
             Err(error) => Err(error),
         }
     }
-
-    /// All questions of one node, as its journal tells them; none of a thread of another kind.
-    async fn questions_of(&self, key: &ThreadKey) -> Result<Vec<Outside>, Error> {
-        let mut questions: Vec<Outside> = Vec::new();
-        let (mut workflow, mut node) = (String::new(), String::new());
-        for Entry { header, event, .. } in self.journal(key).await? {
-            if let Event::ThreadCreated {
-                agent,
-                session,
-                kind,
-                ..
-            } = event
-            {
-                if kind != ThreadKind::Outside {
-                    break;
-                }
-                (workflow, node) = (agent, session);
-            } else if let Event::InterruptRaised(interrupt) = event {
-                questions.push(Outside {
-                    key: key.clone(),
-                    workflow: workflow.clone(),
-                    node: node.clone(),
-                    interrupt: *interrupt,
-                    status: InterruptStatus::Pending,
-                    closed: None,
-                });
-            } else if let Event::Answered {
-                interrupt,
-                status,
-                decisions,
-                ..
-            } = event
-            {
-                let decision = decisions.into_iter().next().map(|decided| decided.decision);
-                close(&mut questions, interrupt, status, decision, &header);
-            } else if let Event::InterruptClosed {
-                interrupt, status, ..
-            } = event
-            {
-                close(&mut questions, interrupt, status, None, &header);
-            }
-        }
-        Ok(questions)
-    }
 }
 
-impl Outside {
-    /// What is asked.
-    #[must_use]
-    pub fn prompt(&self) -> Option<&Prompt> {
-        prompt_of(&self.interrupt)
-    }
-
-    /// What a person is told where this only asks whether a question that was found in a backup is asked anew.
-    #[must_use]
-    pub fn restored(&self) -> Option<&str> {
-        let ask = self.interrupt.asks.first()?;
-        let is_restored = matches!(ask.subject, Subject::Restored { .. });
-        ask.description.as_deref().filter(|_| is_restored)
-    }
-}
-
-fn prompt_of(interrupt: &Interrupt) -> Option<&Prompt> {
-    interrupt.asks.iter().find_map(|ask| match &ask.subject {
-        Subject::Question { prompt, .. } => Some(&**prompt),
-        Subject::Action { .. }
-        | Subject::Effect { .. }
-        | Subject::Model
-        | Subject::Node { .. }
-        | Subject::Confirmation { .. }
-        | Subject::Restored { .. } => None,
-    })
-}
-
-fn close(
-    questions: &mut [Outside],
-    interrupt: InterruptId,
-    status: InterruptStatus,
-    decision: Option<Decision>,
-    header: &holdpoint_core::Header,
-) {
-    if let Some(one) = questions
-        .iter_mut()
-        .find(|one| one.interrupt.id == interrupt)
-    {
-        one.status = status;
-        one.closed = Some(OutsideClosed {
-            decision,
-            by: header.by.clone(),
-            at: header.at,
-        });
+const fn known(interrupt: InterruptId) -> Asked {
+    Asked {
+        interrupt,
+        news: News::Known,
     }
 }

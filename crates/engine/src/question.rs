@@ -8,9 +8,9 @@ mod options;
 mod response;
 mod wire;
 
-pub use interrupt::Interrupt;
+pub use interrupt::{AgentAsks, AskedAction, Interrupt};
 pub use options::InterruptOptions;
-pub use response::Response;
+pub use response::{Reply, Response};
 
 /// What was given does not fit.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

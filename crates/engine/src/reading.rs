@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use holdpoint_core::{
-    Damaged, Digest, Entry, Event, Index, IndexRow, Interrupt, InterruptId, Refusal, RunId, State,
-    Subject, ThreadId, Transcript, decode_records,
+    Damaged, Digest, Entry, Event, Index, Interrupt, InterruptId, Refusal, RunId, State, Subject,
+    ThreadId, Transcript, decode_records,
 };
 use holdpoint_store::{Direction, Scan, ThreadKey};
 
 use crate::{
     Engine, Error, InterruptView, PendingPage, PendingView, RunView,
+    questions::last_row,
     thread::{leads_to, read_journal, read_transcript},
     view::explain,
 };
@@ -242,7 +243,7 @@ impl Engine {
             key: None,
             up_to: None,
             direction: Direction::Forward,
-            after: after.map(last_row),
+            after: after.map(|id| last_row(Index::Pending, id)),
             limit,
         };
         let rows = self.store().scan(tenant, scan).await?;
@@ -275,15 +276,5 @@ impl Engine {
             }
         }
         Ok(page)
-    }
-}
-
-/// Comes after every row of an interrupt, and before those of the next.
-fn last_row(id: InterruptId) -> IndexRow {
-    IndexRow {
-        index: Index::Pending,
-        key: id.to_string(),
-        sort: i64::MAX,
-        thread: ThreadId::from_bytes([u8::MAX; 16]),
     }
 }

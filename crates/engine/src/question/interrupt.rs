@@ -3,13 +3,14 @@
 use std::time::Duration;
 
 use holdpoint_core::{
-    Choice, InterruptId, InterruptKind, InterruptStatus, Prompt, Span, Timestamp,
+    ActionId, Allowed, Cause, Choice, Digest, FramePath, InputField, InterruptId, InterruptKind,
+    InterruptStatus, Prompt, RunId, Span, ThreadId, ThreadKind, Timestamp,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::{Response, wire};
-use crate::Outside;
+use crate::Question;
 
 /// An interrupt as it stands. It is a copy: changing it changes nothing else.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -68,47 +69,143 @@ pub struct Interrupt {
     /// What the asking program wants to keep with it.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub metadata: Map<String, Value>,
+    /// The run that it belongs to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run_id: Option<RunId>,
+    /// Where an agent asks: more of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<AgentAsks>,
 }
 
-impl From<Outside> for Interrupt {
-    fn from(outside: Outside) -> Self {
-        let restored = || Prompt {
-            title: "Restored from a backup".to_owned(),
-            description: outside.restored().unwrap_or_default().to_owned(),
-            ..Prompt::default()
-        };
-        let prompt = outside.prompt().cloned().unwrap_or_else(restored);
-        let interrupt = &outside.interrupt;
+/// What an agent asks.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct AgentAsks {
+    /// The conversation.
+    pub thread_id: ThreadId,
+    /// Why the run waits.
+    pub cause: Cause,
+    /// The subagents on the way to whoever asks; absent for the agent itself.
+    #[serde(default, skip_serializing_if = "FramePath::is_root")]
+    pub frame: FramePath,
+    /// What it is about, in order. An answer decides all of them.
+    pub actions: Vec<AskedAction>,
+    /// The form to be filled in, where the model asks for a confirmation in plain words.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub fields: Vec<InputField>,
+    /// The question it replaces.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub supersedes: Option<InterruptId>,
+    /// What has changed since that was asked.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub changes: Vec<String>,
+}
+
+/// One thing that an agent asks about.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct AskedAction {
+    /// What a decision may name.
+    pub action_id: ActionId,
+    /// The tool.
+    pub name: String,
+    /// Its arguments, as they would run.
+    pub args: Value,
+    /// The digest of tool, version and arguments, to which an answer is bound; absent where it is not about a call.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub params_hash: Option<Digest>,
+    /// What the person is told.
+    pub description: String,
+    /// What may be decided.
+    pub allowed_decisions: Allowed,
+}
+
+impl From<Question> for Interrupt {
+    fn from(question: Question) -> Self {
+        let interrupt = &question.interrupt;
         let lasts = interrupt
             .expires_at
             .map_or(Span::ZERO, |at| at.since(interrupt.asked_at));
+        let prompt = prompt(&question);
+        let is_over = question.status != InterruptStatus::Pending;
+        let closed_at = question.closed.as_ref().map(|closed| closed.at);
         Self {
             id: interrupt.id,
             kind: interrupt.kind,
-            status: outside.status,
+            status: question.status,
             title: prompt.title,
             description: prompt.description,
             data: Some(prompt.data).filter(|data| !data.is_null()),
             options: prompt.options,
             input_schema: prompt.input_schema,
-            response: outside.response(),
+            response: question.response(),
             created_at: interrupt.asked_at,
-            resolved_at: outside.closed.as_ref().map(|closed| closed.at),
+            // One that nobody answered in time is over from then on, whenever that is recorded.
+            resolved_at: closed_at.or(interrupt.expires_at.filter(|_| is_over)),
             timeout: prompt.timeout.unwrap_or(lasts).into(),
             expires_at: interrupt.expires_at,
             checkpoint_id: prompt.checkpoint_id,
             metadata: prompt.metadata,
-            workflow_id: outside.workflow,
-            node_id: outside.node,
+            run_id: Some(interrupt.run),
+            agent: AgentAsks::of(&question),
+            workflow_id: question.workflow,
+            node_id: question.node,
         }
     }
 }
 
-impl Outside {
+/// What is asked, in the form of a question: where it is about calls, in words.
+fn prompt(question: &Question) -> Prompt {
+    if let Some(prompt) = question.prompt() {
+        return prompt.clone();
+    }
+    if let Some(description) = question.restored() {
+        return Prompt {
+            title: "Restored from a backup".to_owned(),
+            description: description.to_owned(),
+            ..Prompt::default()
+        };
+    }
+    let asked = &question.shown.value.action_requests;
+    let names: Vec<&str> = asked.iter().map(|it| it.name.as_str()).collect();
+    Prompt {
+        title: names.join(", "),
+        description: question.text.clone(),
+        ..Prompt::default()
+    }
+}
+
+impl AgentAsks {
+    fn of(question: &Question) -> Option<Self> {
+        if question.asker != ThreadKind::Agent {
+            return None;
+        }
+        let (interrupt, shown) = (&question.interrupt, &question.shown);
+        let asked = interrupt.asks.iter().zip(&shown.value.action_requests);
+        let actions = asked.map(|(ask, shown)| AskedAction {
+            action_id: ask.action_id,
+            name: shown.name.clone(),
+            args: shown.args.clone(),
+            params_hash: ask.subject.params_hash(),
+            description: shown.description.clone(),
+            allowed_decisions: ask.allowed.clone(),
+        });
+        Some(Self {
+            thread_id: question.key.thread,
+            cause: interrupt.cause,
+            frame: interrupt.frame.clone(),
+            actions: actions.collect(),
+            fields: shown.value.fields.clone(),
+            supersedes: interrupt.supersedes,
+            changes: interrupt.changes.clone(),
+        })
+    }
+}
+
+impl Question {
     /// What was said to it, if somebody said something.
     #[must_use]
     pub fn response(&self) -> Option<Response> {
-        let closed = self.closed.as_ref()?;
-        Response::read(self.interrupt.kind, closed)
+        Response::read(self)
     }
 }

@@ -15,6 +15,7 @@ use crate::Asking;
 /// [`checkpoint_id`](Self::checkpoint_id) it is so even once it is answered. A program that was restarted asks again, and
 /// gets what it would have got.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct InterruptOptions {
     /// The workflow that asks; not empty.
     pub workflow_id: String,

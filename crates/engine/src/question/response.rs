@@ -1,11 +1,13 @@
 //! What a person says to an interrupt.
 
-use holdpoint_core::{Decision, InterruptKind, Prompt, Timestamp};
+use holdpoint_core::{
+    Answer, Decided, Decision, InterruptKind, InterruptStatus, Prompt, ThreadKind, Timestamp,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::{Invalid, wire};
-use crate::OutsideClosed;
+use crate::Question;
 
 /// What a person says to an interrupt.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -40,6 +42,33 @@ pub struct Response {
     /// What the answering program wants to keep with it.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub metadata: Map<String, Value>,
+    /// Where an agent asks: what was decided on each action. Set by whoever shows a response; an answer is given as
+    /// decisions by [`Reply::Decisions`].
+    #[serde(default, skip_serializing_if = "Vec::is_empty", skip_deserializing)]
+    pub decisions: Vec<Decided>,
+}
+
+/// What is said to a question of anybody.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Reply {
+    /// In the words that every question understands.
+    Response(Box<Response>),
+    /// As decisions on what an agent asks about.
+    Decisions(Answer),
+}
+
+impl Reply {
+    /// As the engine takes it.
+    ///
+    /// # Errors
+    ///
+    /// It does not say what this question must be told.
+    pub fn into_answer(self, question: &Question) -> Result<Answer, Invalid> {
+        match self {
+            Self::Decisions(answer) => Ok(answer),
+            Self::Response(response) => response.to_decision(question).map(Answer::All),
+        }
+    }
 }
 
 impl Response {
@@ -100,12 +129,44 @@ impl Response {
         self.approved == Some(true)
     }
 
+    /// What it means as a decision on all that a question asks about.
+    fn to_decision(&self, question: &Question) -> Result<Decision, Invalid> {
+        let kind = question.interrupt.kind;
+        if let Some(prompt) = question.prompt() {
+            let value = self.to_value(kind, prompt)?;
+            return Ok(Decision::Answer { value });
+        }
+        if self.option_id.is_some() {
+            return Err(Invalid::new("`option_id`: there is nothing to choose"));
+        }
+        if !question.shown.value.fields.is_empty()
+            && let Some(input) = &self.input
+        {
+            let value = input.clone();
+            return Ok(Decision::Answer { value });
+        }
+        if self.input.is_some() {
+            return Err(Invalid::new(
+                "`input`: this question takes decisions, as in `{\"decisions\": [{\"type\": \"approve\"}]}`",
+            ));
+        }
+        match self.approved {
+            Some(true) => Ok(Decision::APPROVE),
+            Some(false) => Ok(Decision::Reject {
+                message: Some(self.comment.clone()).filter(|it| !it.is_empty()),
+            }),
+            None => Err(Invalid::new(
+                "`approved` is missing: say `true` or `false`, or decide on each action, as in `{\"decisions\": [{\"type\": \"approve\"}]}`",
+            )),
+        }
+    }
+
     /// How it is kept: what was said, without who and when, which the journal knows.
     ///
     /// # Errors
     ///
     /// It does not say whether it is approved, or chooses where there is nothing to choose.
-    pub fn to_value(&self, kind: InterruptKind, prompt: &Prompt) -> Result<Value, Invalid> {
+    fn to_value(&self, kind: InterruptKind, prompt: &Prompt) -> Result<Value, Invalid> {
         let approved = match (self.approved, kind.wants_yes_or_no()) {
             (Some(approved), _) => approved,
             (None, false) => true,
@@ -141,22 +202,36 @@ impl Response {
         Ok(said.into())
     }
 
-    /// What was said, through whichever door.
-    pub(super) fn read(kind: InterruptKind, closed: &OutsideClosed) -> Option<Self> {
-        let said = match closed.decision.as_ref()? {
-            Decision::Approve { .. } => Self::approve(),
-            Decision::Reject { message } => Self::reject(message.clone().unwrap_or_default()),
-            Decision::Answer { value } => Self::from_value(kind, value),
-            // None of these answers a question.
-            Decision::Edit { .. }
-            | Decision::Respond { .. }
-            | Decision::Committed { .. }
-            | Decision::NotCommitted
-            | Decision::Compensate => return None,
+    /// What was said to a question, through whichever door.
+    pub(super) fn read(question: &Question) -> Option<Self> {
+        let closed = question.closed.as_ref()?;
+        if closed.decisions.is_empty() {
+            return None;
+        }
+        let said = match question.decision() {
+            Some(Decision::Approve { .. }) => Self::approve(),
+            Some(Decision::Reject { message }) => Self::reject(message.clone().unwrap_or_default()),
+            Some(Decision::Answer { value }) => Self::from_value(question.interrupt.kind, value),
+            Some(
+                Decision::Edit { .. }
+                | Decision::Respond { .. }
+                | Decision::Committed { .. }
+                | Decision::NotCommitted
+                | Decision::Compensate,
+            )
+            | None => Self {
+                approved: Some(question.status == InterruptStatus::Resolved),
+                ..Self::default()
+            },
+        };
+        let decisions = match question.asker {
+            ThreadKind::Agent => closed.decisions.clone(),
+            ThreadKind::Outside | ThreadKind::Grant => Vec::new(),
         };
         Some(Self {
             timestamp: Some(closed.at),
             user_id: Some(closed.by.name.clone()),
+            decisions,
             ..said
         })
     }
@@ -178,6 +253,7 @@ impl Response {
             timestamp: None,
             user_id: None,
             metadata: metadata.cloned().unwrap_or_default(),
+            decisions: Vec::new(),
         }
     }
 }

@@ -3,10 +3,10 @@
 use std::{fmt, sync::Arc};
 
 use holdpoint_core::{
-    Answer, Decision, InterruptId, InterruptKind, InterruptStatus, Misfit, Principal,
-    PrincipalKind, Refusal,
+    InterruptId, InterruptKind, InterruptStatus, Misfit, Principal, PrincipalKind, Refusal,
+    ThreadKind,
 };
-use holdpoint_engine::{Asking, Engine, Error, Outside};
+use holdpoint_engine::{Engine, Error, News, Question, question::Reply};
 use holdpoint_store::{AppendError, CellChange, CellThen, Space};
 
 use super::{
@@ -100,16 +100,8 @@ impl InterruptManager {
         options: InterruptOptions,
     ) -> Result<Interrupt, ManagerError> {
         let asking = options.into_asking()?;
-        if let Some(same) = self.asked_before(&asking).await? {
-            let interrupt = Interrupt::from(same);
-            if interrupt.status == InterruptStatus::Pending {
-                // Whoever created it may have died before everyone was told.
-                self.tell(interrupt.clone(), |handler| !handler.name.is_empty());
-            }
-            return Ok(interrupt);
-        }
-        let id = match self.engine.ask(&self.by, asking).await {
-            Ok(id) => id,
+        let asked = match self.engine.ask(&self.by, asking).await {
+            Ok(asked) => asked,
             Err(Error::BadQuestion(reason)) => return Err(ManagerError::invalid(reason)),
             Err(Error::Refused(Refusal::InterruptPending { pending })) if !pending.is_empty() => {
                 let pending = pending[0];
@@ -118,29 +110,16 @@ impl InterruptManager {
             Err(error) => return Err(error.into()),
         };
         // DURABILITY: it is saved. Only from here on may anybody hear of it.
-        let interrupt = Interrupt::from(self.find(id).await?);
-        self.tell(interrupt.clone(), |_| true);
+        let interrupt = Interrupt::from(self.find(asked.interrupt).await?);
+        match asked.news {
+            News::New => self.tell(interrupt.clone(), |_| true),
+            // Whoever created it may have died before everyone was told.
+            News::Known if interrupt.status == InterruptStatus::Pending => {
+                self.tell(interrupt.clone(), |handler| !handler.name.is_empty());
+            }
+            News::Known => {}
+        }
         Ok(interrupt)
-    }
-
-    /// The interrupt that this question is already, if it is one.
-    async fn asked_before(&self, asking: &Asking) -> Result<Option<Outside>, ManagerError> {
-        let (workflow, node) = (&asking.workflow, &asking.node);
-        let asked = self.engine.outside_at(self.tenant(), workflow, node);
-        let asked = self.up_to_date(asked.await?).await?;
-        let digest = asking.prompt.digest();
-        let replays = asking.prompt.checkpoint_id.is_some();
-        let same = |it: &Outside| {
-            let prompt = it.prompt();
-            it.interrupt.kind == asking.kind && prompt.is_some_and(|it| it.digest() == digest)
-        };
-        let counts = |it: &Outside| match it.status {
-            InterruptStatus::Pending => true,
-            InterruptStatus::Resolved | InterruptStatus::Rejected => replays,
-            InterruptStatus::Timeout | InterruptStatus::Canceled => false,
-        };
-        let last = asked.into_iter().rfind(same);
-        Ok(last.filter(counts))
     }
 
     /// Waits until an interrupt is closed, here or by another process.
@@ -202,7 +181,7 @@ impl InterruptManager {
                 at.ok_or(ManagerError::NotFound { id })? + 1
             }
         };
-        let wanted = |it: &Outside| status.is_none_or(|status| it.status == status);
+        let wanted = |it: &Question| status.is_none_or(|status| it.status == status);
         let page = all.into_iter().skip(start).filter(wanted).take(page.limit);
         Ok(page.map(Interrupt::from).collect())
     }
@@ -217,22 +196,24 @@ impl InterruptManager {
         self.list(workflow_id, status, Page::ALL).await
     }
 
-    async fn find(&self, id: InterruptId) -> Result<Outside, ManagerError> {
-        let found = self.engine.outside(self.tenant(), id).await?;
+    async fn find(&self, id: InterruptId) -> Result<Question, ManagerError> {
+        let found = self.engine.question(self.tenant(), id).await?;
+        // What an agent asks goes on with the agent, and so is not a manager's to answer.
+        let found = found.filter(|it| it.asker == ThreadKind::Outside);
         let found = self.up_to_date(found.into_iter().collect()).await?;
         let mut found = found.into_iter();
         found.next().ok_or(ManagerError::NotFound { id })
     }
 
     /// Closes what nobody answered in time, so that nothing is shown as pending that can no longer be answered.
-    async fn up_to_date(&self, mut all: Vec<Outside>) -> Result<Vec<Outside>, ManagerError> {
+    async fn up_to_date(&self, mut all: Vec<Question>) -> Result<Vec<Question>, ManagerError> {
         let now = self.engine.store().now();
         for one in &mut all {
             let due = one.interrupt.due_at().is_some_and(|at| at <= now);
-            if one.status == InterruptStatus::Pending && due {
+            if one.closed.is_none() && due {
                 self.engine.tick(&one.key).await?.finish().await?;
                 let id = one.interrupt.id;
-                if let Some(closed) = self.engine.outside(self.tenant(), id).await? {
+                if let Some(closed) = self.engine.question(self.tenant(), id).await? {
                     *one = closed;
                 }
             }
@@ -254,13 +235,6 @@ impl InterruptManager {
         if let Some(closed) = already_final(&found) {
             return Err(closed);
         }
-        let decision = if found.restored().is_some() {
-            whether_asked_anew(&response)
-        } else {
-            let prompt = found.prompt().cloned().unwrap_or_default();
-            let value = response.to_value(found.interrupt.kind, &prompt)?;
-            Decision::Answer { value }
-        };
         // Whoever it says has decided: an agent is not believed.
         if !self.by.actor.may_decide() {
             let by = self.by.actor.to_string();
@@ -273,8 +247,8 @@ impl InterruptManager {
             Some(user) => Principal::new(PrincipalKind::User, self.tenant(), user),
             None => self.by.clone(),
         };
-        let answer = Answer::All(decision);
-        match self.engine.answer(&by, &found.key, id, answer).await {
+        let reply = Reply::Response(Box::new(response));
+        match self.engine.respond(&by, &found, reply).await {
             // A run that only asks is over; there is nothing to drive.
             Ok(_) => Ok(()),
             Err(error) => Err(self.explain(id, error).await?),
@@ -310,6 +284,9 @@ impl InterruptManager {
     async fn explain(&self, id: InterruptId, error: Error) -> Result<ManagerError, ManagerError> {
         if let Error::AlreadyDecided { status, by, .. } = error {
             return Ok(ManagerError::AlreadyFinal { id, status, by });
+        }
+        if let Error::BadReply(invalid) = error {
+            return Ok(invalid.into());
         }
         let Error::Refused(refusal) = &error else {
             return Ok(error.into());
@@ -430,17 +407,7 @@ impl InterruptManager {
     }
 }
 
-/// Whether a question that was found in a backup is asked anew.
-fn whether_asked_anew(response: &Response) -> Decision {
-    if response.approved == Some(true) {
-        return Decision::APPROVE;
-    }
-    Decision::Reject {
-        message: Some(response.comment.clone()).filter(|it| !it.is_empty()),
-    }
-}
-
-fn already_final(found: &Outside) -> Option<ManagerError> {
+fn already_final(found: &Question) -> Option<ManagerError> {
     let closed = found.closed.as_ref()?;
     Some(ManagerError::AlreadyFinal {
         id: found.interrupt.id,

@@ -1013,6 +1013,7 @@ mod wire {
                 "created_at": "2023-11-14T22:13:20Z",
                 "timeout": 86_400_000_000_000_u64,
                 "expires_at": "2023-11-15T22:13:20Z",
+                "run_id": made.run_id.unwrap().to_string(),
             })
         );
 
@@ -1062,6 +1063,7 @@ mod wire {
                 "expires_at": "2023-11-14T22:13:21.5Z",
                 "checkpoint_id": "cp-1",
                 "metadata": {"ticket": 12},
+                "run_id": made.run_id.unwrap().to_string(),
             })
         );
         assert_eq!(serde_json::from_value::<Interrupt>(spelled).unwrap(), got);
