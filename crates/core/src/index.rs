@@ -44,7 +44,7 @@ pub fn open_rows(state: &State) -> BTreeSet<IndexRow> {
             interrupt.id.to_string(),
             interrupt.asked_at.as_micros(),
         );
-        if state.kind == ThreadKind::Agent {
+        if state.kind != ThreadKind::Grant {
             add(
                 Index::Asked,
                 interrupt.requester.to_string(),

@@ -3,7 +3,8 @@
 use axum::{
     RequestExt as _,
     extract::{FromRequest, OriginalUri},
-    http::HeaderMap,
+    http::{HeaderMap, HeaderValue},
+    response::Response,
 };
 use holdpoint_core::{Digest, Principal, Span};
 use holdpoint_engine::{Mark, Request};
@@ -31,6 +32,29 @@ pub(crate) struct Sent<T> {
     pub(crate) canonical: String,
     /// By whom, and by what it is known again.
     pub(crate) request: Request,
+}
+
+impl<T> Sent<T> {
+    /// What it says, and the rest of it.
+    pub(crate) fn taken(self) -> (T, Sent<()>) {
+        let rest = Sent {
+            caller: self.caller,
+            value: (),
+            canonical: self.canonical,
+            request: self.request,
+        };
+        (self.value, rest)
+    }
+}
+
+/// Says where a request was not done again.
+pub(crate) fn replayed(mut response: Response, replayed: bool) -> Response {
+    if replayed {
+        response
+            .headers_mut()
+            .insert("idempotency-replayed", HeaderValue::from_static("true"));
+    }
+    response
 }
 
 impl<S: Send + Sync, T: DeserializeOwned + 'static> FromRequest<S> for Sent<T> {

@@ -70,6 +70,7 @@ pub(crate) struct StreamEvent {
     tags(
         (name = "chat", description = "Talk to an agent, and confirm what it asks"),
         (name = "runs", description = "Runs: begun, watched, answered, stopped, forked"),
+        (name = "interrupts", description = "Questions of any program, and of the agents here: asked, awaited, answered"),
         (name = "agents", description = "Which agents there are"),
         (name = "server", description = "How the server is"),
     )

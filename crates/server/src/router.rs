@@ -17,7 +17,7 @@ use utoipa::OpenApi as _;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use crate::{
-    agents, caller, chat, log,
+    agents, caller, chat, interrupts, log,
     openapi::{Api, document},
     page,
     problem::Problem,
@@ -31,6 +31,7 @@ const PROBE: Duration = Duration::from_secs(2);
 /// The routes that are part of the API.
 pub(crate) fn api() -> OpenApiRouter<Arc<World>> {
     use chat::routes as talk;
+    use interrupts::{commands as asking, reading as questions};
     use runs::{commands, reading};
     OpenApiRouter::with_openapi(Api::openapi())
         .routes(routes!(talk::talk))
@@ -49,6 +50,12 @@ pub(crate) fn api() -> OpenApiRouter<Arc<World>> {
         .routes(routes!(commands::pause))
         .routes(routes!(commands::go_on))
         .routes(routes!(commands::fork))
+        .routes(routes!(questions::list, asking::create))
+        .routes(routes!(questions::get))
+        .routes(routes!(questions::wait))
+        .routes(routes!(asking::resolve))
+        .routes(routes!(asking::reject))
+        .routes(routes!(asking::cancel))
         .routes(routes!(agents::list))
         .routes(routes!(healthz))
         .routes(routes!(readyz))

@@ -10,9 +10,9 @@ use std::{
     time::Duration,
 };
 
-use holdpoint_core::{Answer, Answers, Digest, RunId, State};
+use holdpoint_core::{Answer, Answers, Digest, InterruptId, RunId, State};
 use holdpoint_definition::{Names, ServerLimits};
-use holdpoint_engine::{Agent, Engine, Error, Submitted};
+use holdpoint_engine::{Agent, Engine, Error, Question, Submitted};
 use holdpoint_store::ThreadKey;
 use tokio::{sync::oneshot, time::Instant};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
@@ -269,6 +269,37 @@ impl World {
         for served in self.engines.values() {
             if let Some((key, began)) = served.engine.find_run(tenant, run).await? {
                 return Ok((run, served, key, began));
+            }
+        }
+        Err(absent())
+    }
+
+    /// The server's own store, where programs outside ask.
+    ///
+    /// # Errors
+    ///
+    /// It is missing, which is our own mistake.
+    pub(crate) fn home(&self) -> Result<&Served, Problem> {
+        let home = self.engines.get(&self.own);
+        home.ok_or_else(|| Problem::new("internal", "the server's own store is missing"))
+    }
+
+    /// The question with this id, if it is there for this tenant, and where it lives.
+    ///
+    /// # Errors
+    ///
+    /// There is none; a store fails.
+    pub(crate) async fn question(
+        &self,
+        tenant: &str,
+        interrupt: &str,
+    ) -> Result<(&Served, Question), Problem> {
+        let absent = || Problem::not_found("interrupt");
+        // What is no id is as absent as an id that is not there.
+        let interrupt: InterruptId = interrupt.parse().map_err(|_| absent())?;
+        for served in self.engines.values() {
+            if let Some(question) = served.engine.question(tenant, interrupt).await? {
+                return Ok((served, question));
             }
         }
         Err(absent())

@@ -66,6 +66,11 @@ pub fn message_reset(out: &mut Vec<u8>, spoken: &Spoken<'_>) {
     json::write_event(out, "message_reset", spoken);
 }
 
+/// An interrupt as it stands.
+pub fn interrupt(out: &mut Vec<u8>, interrupt: &impl Serialize) {
+    json::write_event(out, "interrupt", interrupt);
+}
+
 /// A sign of life. It is an event and no comment, because a browser does not show comments to its page.
 pub fn heartbeat(out: &mut Vec<u8>) {
     out.extend_from_slice(b"event: heartbeat\ndata: {}\n\n");

@@ -54,7 +54,7 @@ pub(crate) async fn create(
         ));
     }
     let asking = value.into_asking().map_err(|it| bad(it.into_reason()))?;
-    let served = world.own()?;
+    let served = world.home()?;
     let _place = world.has_room(served, &caller).await?;
     let asked = served.engine.ask(request, asking).await?;
     let id = asked.interrupt;

@@ -115,7 +115,8 @@ fn word<T: DeserializeOwned>(
     let Some(given) = given else { return Ok(None) };
     let word = serde_json::from_value(given.into());
     let error = format!("`{name}` must be one of {known}");
-    word.map(Some).map_err(|_| Problem::new("bad_request", error))
+    word.map(Some)
+        .map_err(|_| Problem::new("bad_request", error))
 }
 
 /// Shows an interrupt.

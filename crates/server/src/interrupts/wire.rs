@@ -60,7 +60,8 @@ impl Said {
         };
         if self.approved.is_some() || self.option_id.is_some() || self.input.is_some() {
             return Err(bad(
-                "say either `decisions` or `approved`, `option_id` and `input`, not both".to_owned(),
+                "say either `decisions` or `approved`, `option_id` and `input`, not both"
+                    .to_owned(),
             ));
         }
         let text = json!({ "decisions": decisions }).to_string();

@@ -16,7 +16,7 @@ use serde_json::Value;
 use super::wire::{NewFork, NewRun, Nothing, Standing, answer_example};
 use crate::{
     chat::routes::session_id,
-    once::Sent,
+    once::{Sent, replayed},
     path::Path,
     problem::Problem,
     world::{Placed, World},
@@ -255,7 +255,7 @@ async fn tell(
 
 fn told(run: RunId, placed: &Placed) -> Response {
     let standing = Standing::new(Some(run), &placed.state);
-    replay(Json(standing).into_response(), placed)
+    replayed(Json(standing).into_response(), placed.replayed)
 }
 
 fn created(placed: &Placed) -> Response {
@@ -265,15 +265,5 @@ fn created(placed: &Placed) -> Response {
     if let Some(location) = location.and_then(|it| HeaderValue::from_str(&it).ok()) {
         response.headers_mut().insert(header::LOCATION, location);
     }
-    replay(response, placed)
-}
-
-/// Says where a request was not done again.
-fn replay(mut response: Response, placed: &Placed) -> Response {
-    if placed.replayed {
-        response
-            .headers_mut()
-            .insert("idempotency-replayed", HeaderValue::from_static("true"));
-    }
-    response
+    replayed(response, placed.replayed)
 }

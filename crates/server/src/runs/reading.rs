@@ -21,15 +21,12 @@ use super::{
 use crate::{
     caller::Caller,
     clock::rfc3339,
+    page_of::{cursor, limit},
     path::Path,
     problem::Problem,
     query::Query,
     world::{Served, World},
 };
-
-/// The longest page.
-const MAX_PAGE: usize = 200;
-const USUAL_PAGE: usize = 50;
 
 /// Which runs are wanted.
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
@@ -345,28 +342,6 @@ async fn view(
 async fn last_event(served: &Served, key: &ThreadKey, run: RunId) -> Result<u64, Problem> {
     let thread = served.engine.run_state(key, run).await?;
     Ok(thread.map_or(0, |thread| thread.version))
-}
-
-fn limit(text: Option<&str>) -> Result<usize, Problem> {
-    let Some(text) = text else {
-        return Ok(USUAL_PAGE);
-    };
-    let number = text.parse().ok().filter(|it| (1..=MAX_PAGE).contains(it));
-    number.ok_or_else(|| {
-        Problem::new(
-            "bad_request",
-            format!("`limit` must be a number from 1 to {MAX_PAGE}"),
-        )
-    })
-}
-
-fn cursor<T: std::str::FromStr>(text: &str) -> Result<T, Problem> {
-    text.parse().map_err(|_| {
-        Problem::new(
-            "bad_cursor",
-            "`cursor` must be what `next_cursor` of the page before said",
-        )
-    })
 }
 
 /// Cuts a list to a page, where one more than fits was read.

@@ -3,6 +3,7 @@
 mod access;
 mod chat;
 mod doubt;
+mod interrupts;
 mod own;
 mod runs;
 mod support;
