@@ -161,6 +161,7 @@ impl From<Error> for Failure {
                 interrupt,
                 status,
                 by,
+                ..
             } => (
                 None,
                 json!({"interrupt": interrupt, "status": status, "by": by.to_string()}),

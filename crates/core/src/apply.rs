@@ -196,6 +196,7 @@ pub fn apply(state: &mut State, at: Timestamp, by: &Actor, event: &Event) {
             roles: _,
             permissions: _,
             says: _,
+            via: _,
         } => {
             answered(state, at, by, *interrupt, decisions);
             if let Some(active) = state.active_mut() {

@@ -9,6 +9,7 @@ use crate::{
     Action, ActionId, Breakpoints, Decision, Digest, Effect, FramePath, Grant, GrantId, GrantUse,
     Hooks, Interrupt, InterruptId, InterruptStatus, Limits, Lookup, Outcome, Params, Principal,
     RunId, Span, State, ThreadId, ThreadKind, Timestamp, ToolCall, ToolFacts, ToolKind, Verdict,
+    Via,
 };
 
 /// One thing that happened.
@@ -137,6 +138,9 @@ pub enum Event {
         /// What the model is thereby told, where it asked in plain words.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         says: Option<String>,
+        /// The pass by which it was given, where it was given by one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        via: Option<Box<Via>>,
     },
     /// A question was closed without an answer.
     InterruptClosed {

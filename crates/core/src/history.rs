@@ -102,18 +102,23 @@ pub struct Closing {
     pub status: InterruptStatus,
     /// By whom.
     pub by: Actor,
+    /// The pass by which it was answered, where there was one.
+    pub token: Option<String>,
 }
 
 /// Reads how an interrupt was closed from the event that closed it.
 #[must_use]
 pub fn closing(entry: &Entry, id: InterruptId) -> Option<Closing> {
-    let status = match &entry.event {
+    let (status, via) = match &entry.event {
         Event::Answered {
+            interrupt,
+            status,
+            via,
+            ..
+        } if *interrupt == id => (*status, via.as_ref()),
+        Event::InterruptClosed {
             interrupt, status, ..
-        }
-        | Event::InterruptClosed {
-            interrupt, status, ..
-        } if *interrupt == id => *status,
+        } if *interrupt == id => (*status, None),
         Event::ThreadCreated { .. }
         | Event::Forked { .. }
         | Event::RunStarted { .. }
@@ -151,6 +156,7 @@ pub fn closing(entry: &Entry, id: InterruptId) -> Option<Closing> {
     Some(Closing {
         status,
         by: entry.header.by.clone(),
+        token: via.map(|via| via.token.clone()),
     })
 }
 

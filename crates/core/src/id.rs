@@ -295,7 +295,8 @@ pub fn hex(bytes: &[u8]) -> String {
 }
 
 /// Reads exactly `N` bytes of lower-case hex.
-pub(crate) fn parse_hex<const N: usize>(text: &str) -> Option<[u8; N]> {
+#[must_use]
+pub fn parse_hex<const N: usize>(text: &str) -> Option<[u8; N]> {
     fn digit(byte: u8) -> Option<u8> {
         match byte {
             b'0'..=b'9' => Some(byte - b'0'),

@@ -27,6 +27,7 @@ mod misfit;
 mod next;
 mod outcome;
 mod params;
+mod pass;
 mod policy;
 mod preview;
 mod principal;
@@ -63,7 +64,9 @@ pub use http::{
     AddressKind, BadArgument, BadTemplate, Fill, HttpBody, HttpHeader, HttpMethod, HttpRequest,
     Template, UrlTemplate,
 };
-pub use id::{ActionId, BadId, GrantId, InterruptId, OwnerId, RunId, Seed, ThreadId, hex};
+pub use id::{
+    ActionId, BadId, GrantId, InterruptId, OwnerId, RunId, Seed, ThreadId, hex, parse_hex,
+};
 pub use index::{open_rows, past_rows};
 pub use interrupt::{
     Ask, Cause, Interrupt, InterruptKind, InterruptStatus, OnTimeout, Side, Subject,
@@ -77,6 +80,7 @@ pub use misfit::{Asked, Misfit};
 pub use next::{Work, next};
 pub use outcome::{Lookup, Outcome};
 pub use params::{BadParams, MAX_DEPTH, Params, parse_strict};
+pub use pass::{Bond, Holder, Pass, Via};
 pub use policy::{Conditions, Gate, Judgement, Policy, Rule, Ruling, Terms, Verdict};
 pub use preview::{call_lines, default_description};
 pub use principal::{Actor, Principal, PrincipalKind};

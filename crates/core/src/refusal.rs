@@ -51,6 +51,21 @@ pub enum Refusal {
         /// Who tried.
         by: String,
     },
+    /// The principal lacks a permission.
+    #[error("this takes the permission `{permission}`")]
+    NotPermitted {
+        /// The permission.
+        permission: &'static str,
+    },
+    /// The token by which an answer is given is not for this.
+    #[error("the token does not hold here: {why}")]
+    BadPass {
+        /// Why not.
+        why: &'static str,
+    },
+    /// The token by which an answer is given does not hold any more.
+    #[error("the token has expired: ask for a new one")]
+    PassExpired,
     /// The answer does not fit the question.
     #[error("the answer does not fit the question: {0}")]
     Misfit(#[from] Misfit),
@@ -114,6 +129,9 @@ impl Refusal {
             Self::JustAnswered { .. } => "just_answered",
             Self::Expired { .. } => "expired",
             Self::Forbidden { .. } => "forbidden",
+            Self::NotPermitted { .. } => "forbidden",
+            Self::BadPass { .. } => "bad_token",
+            Self::PassExpired => "token_expired",
             Self::Misfit(_) => "misfit",
             Self::StaleQuestion { .. } => "stale_question",
             Self::PlanVersionMismatch { .. } => "plan_version_mismatch",

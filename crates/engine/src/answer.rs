@@ -1,9 +1,9 @@
 //! A person's answer: checked against schemas, policy and the current definition before it is submitted.
 
 use holdpoint_core::{
-    Action, ActionId, Answer, Answers, Ask, Command, Context, Decision, Digest, Index, InterruptId,
-    InterruptStatus, Prompt, Refusal, Reply, RestatedCall, RunId, State, Subject, ThreadKind,
-    Timestamp, Verdict, closing, decide, decode_records,
+    Action, ActionId, Answer, Answers, Ask, Bond, Command, Context, Decision, Digest, Index,
+    InterruptId, InterruptStatus, Prompt, Refusal, Reply, RestatedCall, RunId, State, Subject,
+    ThreadKind, Timestamp, Verdict, closing, decide, decode_records,
 };
 use holdpoint_store::{Direction, Head, Scan, ThreadKey};
 use serde_json::Value;
@@ -15,6 +15,25 @@ use crate::{
     judge::{self, Caller},
     thread::{Thread, engine_principal, fresh_seed},
 };
+
+/// An answer to one question.
+#[derive(Debug, Clone)]
+pub(crate) struct Given {
+    pub(crate) interrupt: InterruptId,
+    pub(crate) answer: Answer,
+    /// What it is bound to besides the question.
+    pub(crate) bond: Bond,
+}
+
+impl Given {
+    fn free((interrupt, answer): (InterruptId, Answer)) -> Self {
+        Self {
+            interrupt,
+            answer,
+            bond: Bond::default(),
+        }
+    }
+}
 
 /// What an answer is checked against.
 struct Basis {
@@ -68,6 +87,7 @@ impl Engine {
         let answered = async {
             let state = self.state(key).await?.ok_or(Refusal::NotFound)?;
             let answers = meant(&state, run, answers, self.store().now())?;
+            let answers = answers.into_iter().map(Given::free).collect();
             self.answer_once(&request, key, answers).await
         };
         self.once(&request, Box::pin(answered)).await
@@ -85,6 +105,7 @@ impl Engine {
         answers: Vec<(InterruptId, Answer)>,
     ) -> Result<Submitted, Error> {
         let request = request.into();
+        let answers = answers.into_iter().map(Given::free).collect();
         let answered = self.answer_once(&request, key, answers);
         self.once(&request, Box::pin(answered)).await
     }
@@ -93,7 +114,7 @@ impl Engine {
         &self,
         request: &Request,
         key: &ThreadKey,
-        answers: Vec<(InterruptId, Answer)>,
+        answers: Vec<Given>,
     ) -> Result<Submitted, Error> {
         if let Some(remembered) = self.remembered(key).await? {
             match self.answer_on(request, remembered, answers.clone()).await {
@@ -153,7 +174,7 @@ impl Engine {
         &self,
         request: &Request,
         basis: Basis,
-        answers: Vec<(InterruptId, Answer)>,
+        answers: Vec<Given>,
     ) -> Result<Submitted, Error> {
         let Basis {
             thread,
@@ -163,12 +184,18 @@ impl Engine {
         } = basis;
         let key = thread.key.clone();
         let mut replies = Vec::with_capacity(answers.len());
-        for (interrupt, answer) in answers {
+        for given in answers {
+            let Given {
+                interrupt,
+                answer,
+                bond,
+            } = given;
             let misfits = self.misfits(&thread, interrupt, &answer).await?;
             replies.push(Reply {
                 interrupt,
                 answer,
                 misfits,
+                bond,
             });
         }
         let command = Command::Answer {
@@ -410,6 +437,7 @@ impl Engine {
                     interrupt,
                     status: closing.status,
                     by: closing.by,
+                    token: closing.token,
                 },
                 None => Refusal::NotPending { interrupt }.into(),
             },

@@ -23,6 +23,14 @@ pub enum Error {
         status: InterruptStatus,
         /// By whom.
         by: Actor,
+        /// The token by which, where it was by one.
+        token: Option<String>,
+    },
+    /// The token was used before.
+    #[error("the token was used before: it answered interrupt `{interrupt}`")]
+    TokenUsed {
+        /// The question that it answered.
+        interrupt: InterruptId,
     },
     /// The request came before, and this is what it led to.
     #[error("the request was made before")]
@@ -95,6 +103,7 @@ impl Error {
         match self {
             Self::Refused(refusal) => refusal.code(),
             Self::AlreadyDecided { .. } => "already_decided",
+            Self::TokenUsed { .. } => "token_used",
             Self::Replayed(_) => "replayed",
             Self::OtherRequest => "idempotency_mismatch",
             Self::Ambiguous { .. } => "ambiguous",

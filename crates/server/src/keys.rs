@@ -7,7 +7,8 @@ use holdpoint_store::{
     AppendError, CellChange, CellThen, SYSTEM_TENANT, SharedStore, Space, Unavailable,
 };
 use serde::{Deserialize, Serialize};
-use subtle::ConstantTimeEq as _;
+
+use crate::secret;
 
 const PREFIX: &str = "hp";
 const ID_LEN: usize = 12;
@@ -181,7 +182,7 @@ impl Keys {
         let kept = found
             .as_ref()
             .map_or_else(Digest::default, |(_, record)| record.secret);
-        let same: bool = presented.as_bytes().ct_eq(kept.as_bytes()).into();
+        let same = secret::same(presented.as_bytes(), kept.as_bytes());
         Ok(found
             .filter(|(_, record)| same && record.is_good(self.store.now()))
             .map(|(_, record)| (id.to_owned(), record.principal)))

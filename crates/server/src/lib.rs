@@ -30,9 +30,11 @@ mod reach;
 mod room;
 mod router;
 mod runs;
+mod secret;
 mod server;
 mod story;
 mod streams;
+mod token;
 mod world;
 
 pub use caller::Access;

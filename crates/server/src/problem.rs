@@ -35,6 +35,7 @@ pub const CODES: &[(&str, u16)] = &[
     ("bad_idempotency_key", 400),
     ("bad_question", 422),
     ("bad_request", 400),
+    ("bad_token", 403),
     ("batch_too_large", 422),
     ("beyond_its_tool", 409),
     ("cannot_drive", 503),
@@ -51,6 +52,7 @@ pub const CODES: &[(&str, u16)] = &[
     ("misfit", 422),
     ("model_unusable", 503),
     ("no_pending_interrupt", 409),
+    ("no_token_keys", 503),
     ("not_adopted", 503),
     ("not_forkable", 409),
     ("not_found", 404),
@@ -66,6 +68,8 @@ pub const CODES: &[(&str, u16)] = &[
     ("stale_question", 409),
     ("store_unavailable", 503),
     ("thread_exists", 409),
+    ("token_expired", 403),
+    ("token_used", 409),
     ("too_deep", 422),
     ("too_large", 413),
     ("too_many_pending", 429),
@@ -176,6 +180,7 @@ impl From<Error> for Problem {
                 interrupt,
                 status,
                 by,
+                ..
             } => Ok(serde_json::json!({
                 "interrupt_id": interrupt,
                 "status": status,
@@ -183,6 +188,8 @@ impl From<Error> for Problem {
             })),
             Error::Refused(_)
             | Error::Replayed(_)
+            | Error::TokenUsed { .. }
+            | Error::BadReply(_)
             | Error::OtherRequest
             | Error::NothingPending
             | Error::BadAnswer(_)

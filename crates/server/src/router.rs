@@ -21,7 +21,7 @@ use crate::{
     openapi::{Api, document},
     page,
     problem::Problem,
-    runs,
+    runs, token,
     world::World,
 };
 
@@ -56,6 +56,7 @@ pub(crate) fn api() -> OpenApiRouter<Arc<World>> {
         .routes(routes!(asking::resolve))
         .routes(routes!(asking::reject))
         .routes(routes!(asking::cancel))
+        .routes(routes!(token::routes::issue))
         .routes(routes!(agents::list))
         .routes(routes!(healthz))
         .routes(routes!(readyz))

@@ -27,6 +27,7 @@ use crate::{
     hub::Hub,
     keys::{KeyError, Keys},
     reach, router,
+    token::{Keyring, KeyringError},
     world::{Served, World},
 };
 
@@ -57,6 +58,9 @@ pub enum StartError {
     /// The keys cannot be read.
     #[error(transparent)]
     Keys(#[from] KeyError),
+    /// The keys that tokens are signed with cannot be used.
+    #[error(transparent)]
+    TokenKeys(#[from] KeyringError),
     /// A store is a backup that nobody has adopted.
     #[error(
         "`{store}` is a backup of {}, and nobody has adopted it: what it holds may have gone on elsewhere since",
@@ -122,6 +126,7 @@ pub struct Opening {
     lease: Option<Span>,
     kit: Kit,
     own: Vec<Definition>,
+    token_keys: Option<String>,
 }
 
 impl Opening {
@@ -136,6 +141,7 @@ impl Opening {
             lease: None,
             kit: Kit::new(),
             own: Vec::new(),
+            token_keys: None,
         }
     }
 
@@ -157,6 +163,14 @@ impl Opening {
     #[must_use]
     pub const fn with_lease(mut self, lease: Span) -> Self {
         self.lease = Some(lease);
+        self
+    }
+
+    /// With keys to sign tokens with, `NAME:KEY` one after the other; the first signs, all are accepted. Without, they are kept
+    /// in a file beside the server's store, where that is a file.
+    #[must_use]
+    pub fn with_token_keys(mut self, keys: String) -> Self {
+        self.token_keys = Some(keys);
         self
     }
 
@@ -188,6 +202,7 @@ impl Opening {
             lease,
             kit,
             own: definitions,
+            token_keys,
         } = self;
         if access == Access::Dev && !file.listen.ip().is_loopback() {
             return Err(StartError::Unsafe(format!(
@@ -245,8 +260,9 @@ impl Opening {
             limits,
             ..
         } = file;
+        let keyring = keyring(&own, token_keys.as_deref())?;
         let world = Arc::new(World::new(
-            engines, keys, access, limits, names, search, own,
+            engines, keys, access, limits, names, search, own, keyring,
         ));
         offer(&world, definitions, loaded)?;
         publish_for_all(&world).await?;
@@ -329,6 +345,21 @@ impl Server {
         let _ = tokio::time::timeout(FAREWELL, world.tasks.wait()).await;
         let _ = tokio::time::timeout(FAREWELL, serving).await;
     }
+}
+
+/// What tokens are signed with. Several servers on one database must have the same, and only whoever runs them can see to
+/// that; servers on one file share a file beside it.
+fn keyring(own: &str, given: Option<&str>) -> Result<Option<Keyring>, KeyringError> {
+    if let Some(given) = given {
+        return Keyring::parse(given, "HOLDPOINT_TOKEN_KEYS").map(Some);
+    }
+    if own == MEMORY {
+        return Keyring::fleeting().map(Some);
+    }
+    let Some(path) = own.strip_prefix("sqlite:") else {
+        return Ok(None);
+    };
+    Keyring::kept_in(Path::new(&format!("{path}.token-keys"))).map(Some)
 }
 
 /// How many connections there may be: one for each stream and some for everything else, as far as there are descriptors.

@@ -25,6 +25,7 @@ use crate::{
     problem::Problem,
     room::{Place, Rooms},
     streams::Streams,
+    token::Keyring,
 };
 
 /// What all requests share.
@@ -36,6 +37,8 @@ pub(crate) struct World {
     pub(crate) access: Access,
     pub(crate) limits: ServerLimits,
     pub(crate) names: Names,
+    /// What tokens are signed with, where there is something.
+    keyring: Option<Keyring>,
     /// Where the system looks for programs.
     pub(crate) search: Option<OsString>,
     /// The URL of the server's own store.
@@ -143,6 +146,7 @@ impl World {
         names: Names,
         search: Option<OsString>,
         own: String,
+        keyring: Option<Keyring>,
     ) -> Self {
         let count = |limit: u32| usize::try_from(limit).unwrap_or(usize::MAX);
         let streams = Streams::new(count(limits.streams), count(limits.streams_per_key));
@@ -158,6 +162,7 @@ impl World {
             names,
             search,
             own,
+            keyring,
             streams,
             rooms,
             closing: CancellationToken::new(),
@@ -272,6 +277,18 @@ impl World {
             }
         }
         Err(absent())
+    }
+
+    /// What tokens are signed with.
+    ///
+    /// # Errors
+    ///
+    /// Nobody gave this server keys.
+    pub(crate) fn keyring(&self) -> Result<&Keyring, Problem> {
+        self.keyring.as_ref().ok_or_else(|| {
+            let error = "this server has no keys to sign tokens with: set `HOLDPOINT_TOKEN_KEYS`, the same for all servers of a store";
+            Problem::new("no_token_keys", error)
+        })
     }
 
     /// The server's own store, where programs outside ask.

@@ -1,4 +1,4 @@
-//! A crowd of people answers one question at once, half of it by each of two servers on one database.
+//! A crowd of people answers one question at once, half of it by each of two servers on one store.
 
 use std::{
     sync::{Arc, Barrier},
@@ -26,6 +26,9 @@ use crate::{
 /// How many answers each question gets.
 const CROWD: usize = 100;
 
+/// How many it gets where that is enough to see that it works.
+const FEW: usize = 20;
+
 /// How many people give them.
 const PEOPLE: usize = 10;
 
@@ -49,6 +52,13 @@ struct Question {
     stand: Stand,
 }
 
+/// By which routes it is answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Route {
+    Runs,
+    Interrupts,
+}
+
 /// What came of one.
 #[derive(Debug, Default)]
 struct Fought {
@@ -63,10 +73,13 @@ struct Square<'w> {
     world: &'w World,
     services: [Service<'w>; 2],
     people: Vec<Person>,
+    route: Route,
+    /// How many answers each question gets.
+    crowd: usize,
 }
 
 impl<'w> Square<'w> {
-    fn new(world: &'w World) -> Self {
+    fn new(world: &'w World, route: Route, crowd: usize) -> Self {
         let people = (0..PEOPLE).map(|nth| Person::new(world, nth)).collect();
         let mut services = [(); 2].map(|()| Service::locked(world));
         for service in &mut services {
@@ -77,7 +90,14 @@ impl<'w> Square<'w> {
             world,
             services,
             people,
+            route,
+            crowd,
         }
+    }
+
+    /// Which server the nth answer goes to.
+    const fn server_of(&self, nth: usize) -> usize {
+        nth * 2 / self.crowd
     }
 
     /// Who gives the nth answer.
@@ -144,14 +164,14 @@ impl<'w> Square<'w> {
 
     /// Has the crowd answer at once.
     fn fight(&self, question: &Question) -> Fought {
-        let together = Arc::new(Barrier::new(CROWD));
+        let together = Arc::new(Barrier::new(self.crowd));
         let answers: Vec<_> = thread::scope(|scope| {
-            let crowd = (0..CROWD).map(|nth| {
+            let crowd = (0..self.crowd).map(|nth| {
                 let together = Arc::clone(&together);
                 scope.spawn(move || {
-                    let answer = answer(question, nth);
+                    let answer = answer(question, nth, self.route);
                     together.wait();
-                    self.ask(nth, server_of(nth), answer)
+                    self.ask(nth, self.server_of(nth), answer)
                 })
             });
             let crowd: Vec<_> = crowd.collect();
@@ -242,11 +262,6 @@ impl Person {
     }
 }
 
-/// Which server the nth answer goes to.
-const fn server_of(nth: usize) -> usize {
-    nth * 2 / CROWD
-}
-
 /// What the nth answer wants to be done. No two edits are alike.
 fn amount(nth: usize) -> String {
     match is_approval(nth) {
@@ -259,7 +274,7 @@ fn is_approval(nth: usize) -> bool {
     nth.is_multiple_of(PEOPLE)
 }
 
-fn answer(question: &Question, nth: usize) -> Request {
+fn answer(question: &Question, nth: usize, route: Route) -> Request {
     let Question {
         run, session, id, ..
     } = question;
@@ -269,22 +284,29 @@ fn answer(question: &Question, nth: usize) -> Request {
         let args = json!({"order_id": session, "amount": amount(nth)});
         json!({"type": "edit", "edited_action": {"name": REFUND, "args": args}})
     };
-    let path = format!("/api/v1/runs/{run}/resume");
-    Request::post(path, format!("{session}-{nth}"), json!({ id: decision }))
+    let (path, body) = match route {
+        Route::Runs => (
+            format!("/api/v1/runs/{run}/resume"),
+            json!({ id: decision }),
+        ),
+        Route::Interrupts => (
+            format!("/api/v1/interrupts/{id}/resolve"),
+            json!({ "decisions": [decision] }),
+        ),
+    };
+    Request::post(path, format!("{session}-{nth}"), body)
 }
 
 /// The call has all the time it needs beside a crowd.
 fn scenario() -> Scenario {
-    Scenario::approve().on_postgres().with_timeout("30s")
+    Scenario::approve().with_timeout("30s")
 }
 
-#[test]
-fn of_a_crowd_that_answers_by_two_servers_on_postgres_exactly_one_wins() {
-    let wanted = Effort::asked_for().pick(10, 1_000);
-    let name = format!("{wanted} questions, {CROWD} answers each by 2 servers, PostgreSQL");
+/// Has crowds answer so many questions, and expects one winner of each, and one effect.
+fn storm(scenario: &Scenario, route: Route, wanted: usize, crowd: usize, name: String) {
     let mut tally = Tally::new("one winner", name);
-    let world = World::new(Build::Shipped, &scenario());
-    let square = Square::new(&world);
+    let world = World::new(Build::Shipped, scenario);
+    let square = Square::new(&world, route, crowd);
     let numbers: Vec<usize> = (0..wanted).collect();
     let parked = pool::each(&numbers, |number| {
         // No lease helps where a run is paused.
@@ -302,7 +324,7 @@ fn of_a_crowd_that_answers_by_two_servers_on_postgres_exactly_one_wins() {
     };
     let fought: Vec<_> = parked.into_iter().map(fight).collect();
     let winners = fought.iter().flat_map(|(_, fought)| &fought.winners);
-    let by_one = winners.filter(|nth| server_of(**nth) == 0).count();
+    let by_one = winners.filter(|nth| square.server_of(**nth) == 0).count();
     println!("of {wanted} winners, {by_one} answered by the first server");
     square.judge_all(&mut tally, fought);
     let (claimed, effects) = (tally.effects, world.ledger().effect_count());
@@ -315,14 +337,43 @@ fn of_a_crowd_that_answers_by_two_servers_on_postgres_exactly_one_wins() {
 }
 
 #[test]
+fn of_a_crowd_that_answers_by_two_servers_on_postgres_exactly_one_wins() {
+    let wanted = Effort::asked_for().pick(10, 1_000);
+    let name = format!("{wanted} questions, {CROWD} answers each by 2 servers, PostgreSQL");
+    storm(&scenario().on_postgres(), Route::Runs, wanted, CROWD, name);
+}
+
+#[test]
+fn of_a_crowd_that_answers_interrupts_by_two_servers_on_one_file_exactly_one_wins() {
+    let effort = Effort::asked_for();
+    let (wanted, crowd) = (effort.pick(50, 1_000), effort.pick(FEW, CROWD));
+    let name = format!("{wanted} interrupts, {crowd} answers each by 2 servers, one file");
+    storm(&scenario(), Route::Interrupts, wanted, crowd, name);
+}
+
+#[test]
+fn of_a_crowd_that_answers_interrupts_by_two_servers_on_postgres_exactly_one_wins() {
+    let effort = Effort::asked_for();
+    let (wanted, crowd) = (effort.pick(50, 1_000), effort.pick(FEW, CROWD));
+    let name = format!("{wanted} interrupts, {crowd} answers each by 2 servers, PostgreSQL");
+    storm(
+        &scenario().on_postgres(),
+        Route::Interrupts,
+        wanted,
+        crowd,
+        name,
+    );
+}
+
+#[test]
 fn without_the_version_check_a_crowd_has_several_winners_on_postgres() {
     const QUESTIONS: usize = 30;
     let mut tally = Tally::new(
         "negative controls",
         format!("version check off, {CROWD} answers by 2 servers, PostgreSQL"),
     );
-    let world = World::new(Build::WeakVersionCheck, &scenario());
-    let square = Square::new(&world);
+    let world = World::new(Build::WeakVersionCheck, &scenario().on_postgres());
+    let square = Square::new(&world, Route::Runs, CROWD);
     let mut most = 0;
     for number in 0..QUESTIONS {
         let question = square.park(number, Stand::Paused);

@@ -39,6 +39,10 @@ pub(crate) async fn serve(args: &Serve) -> Result<Exit, Failure> {
         Some(search) => opening.searching(search),
         None => opening,
     };
+    let opening = match env::named("HOLDPOINT_TOKEN_KEYS") {
+        Some(keys) => opening.with_token_keys(keys),
+        None => opening,
+    };
     let opening = if args.adopt {
         opening.adopting()
     } else {
@@ -158,6 +162,7 @@ impl From<StartError> for Failure {
             StartError::Agent(error) => error.code(),
             StartError::Store(_) => "store_unusable",
             StartError::Keys(_) => "store_unavailable",
+            StartError::TokenKeys(_) => "bad_token_keys",
             StartError::Backup { .. } => "not_adopted",
             StartError::Moving { .. } => "cannot_drive",
             StartError::Unsafe(_) => "unsafe",

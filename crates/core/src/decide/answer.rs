@@ -4,7 +4,7 @@ use super::{Draft, MAX_REJECTIONS, Reply, effect, grant, restore, run};
 use crate::{
     ActionId, Ask, Asked, Decided, Decision, DecisionKind, Digest, Event, FramePath, FramePhase,
     Interrupt, InterruptId, InterruptKind, InterruptStatus, Misfit, Refusal, Scope, State, Stop,
-    Subject,
+    Subject, Via,
     confirm::{BadField, Filled},
 };
 
@@ -33,6 +33,7 @@ pub(super) fn answer(draft: &mut Draft<'_>, replies: &[Reply]) -> Result<(), Ref
             roles: roles.clone(),
             permissions: permissions.clone(),
             says: answered.says.clone(),
+            via: answered.via.clone(),
         });
     }
     // Only now what follows, since it may withdraw other questions.
@@ -50,6 +51,8 @@ struct Taken {
     status: InterruptStatus,
     /// What the model is told, where it asked in plain words.
     says: Option<String>,
+    /// The pass by which it was given.
+    via: Option<Box<Via>>,
     /// It let the run go on from a breakpoint, or from a backup; or not.
     at_a_node: bool,
     /// What was pending in the backup that the run goes on from, or not.
@@ -87,6 +90,7 @@ fn check(draft: &Draft<'_>, reply: &Reply, given_before: usize) -> Result<Taken,
     if !by.may_decide() {
         return Err(Refusal::Forbidden { by: by.to_string() });
     }
+    reply.bond.check(interrupt, by, draft.now)?;
     let assigned = interrupt.assign(&reply.answer, state)?;
     let mut decisions = Vec::with_capacity(assigned.len());
     for (at, (ask, decision)) in assigned.into_iter().enumerate() {
@@ -115,6 +119,7 @@ fn check(draft: &Draft<'_>, reply: &Reply, given_before: usize) -> Result<Taken,
         kind: interrupt.kind,
         status: interrupt.status_after(&decisions),
         says: says(interrupt, &decisions),
+        via: reply.bond.pass.as_ref().map(|pass| Box::new(pass.via())),
         at_a_node: interrupt
             .asks
             .iter()

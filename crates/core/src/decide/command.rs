@@ -1,9 +1,10 @@
 //! What can be asked of a thread.
 
 use crate::{
-    Action, ActionId, Answer, Breakpoints, Confirmation, Digest, Effect, FramePath, Grant, GrantId,
-    GrantUse, InterruptId, InterruptKind, InterruptMode, Limits, Lookup, OnTimeout, Outcome,
-    Params, Prompt, RunId, Span, State, ThreadId, Timestamp, ToolCall, ToolFacts, Usage, Verdict,
+    Action, ActionId, Answer, Bond, Breakpoints, Confirmation, Digest, Effect, FramePath, Grant,
+    GrantId, GrantUse, InterruptId, InterruptKind, InterruptMode, Limits, Lookup, OnTimeout,
+    Outcome, Params, Prompt, RunId, Span, State, ThreadId, Timestamp, ToolCall, ToolFacts, Usage,
+    Verdict,
 };
 
 /// What can be asked of a thread.
@@ -278,6 +279,8 @@ pub struct Reply {
     pub answer: Answer,
     /// What of it does not fit a schema: edited arguments, or an input.
     pub misfits: Vec<(ActionId, String)>,
+    /// What it is bound to besides the question.
+    pub bond: Bond,
 }
 
 /// A call of a model's turn, judged.

@@ -16,7 +16,7 @@ use holdpoint_core::{
     Matches, OnTimeout, Origin, Outcome, Payload, Phase, Policy, Principal, PrincipalKind, Prompt,
     Restated, Role, Rule, Ruling, Run, RunId, RunOutcome, Runner, Scope, Seed, Seen, Side, Span,
     State, Stop, Subagent, Subject, Template, Terms, ThreadId, ThreadKind, Timestamp, ToolCall,
-    ToolFacts, ToolKind, ToolSpec, UrlTemplate, Usage, Verdict, Wait, Warrant, WarrantFrom,
+    ToolFacts, ToolKind, ToolSpec, UrlTemplate, Usage, Verdict, Via, Wait, Warrant, WarrantFrom,
     decode_definition, decode_head, decode_records, hex,
 };
 use serde::{Serialize, de::DeserializeOwned};
@@ -545,6 +545,12 @@ fn answers() -> Vec<Event> {
             roles: BTreeSet::from([text("treasurer")]),
             permissions: BTreeSet::from([text("pay")]),
             says: Some(text("Do it.")),
+            via: Some(Box::new(Via {
+                token: text("jti_1"),
+                key: text("k1"),
+                issuer: Principal::new(PrincipalKind::Service, "acme", "desk").actor,
+                carrier: Principal::new(PrincipalKind::User, "acme", "ann").actor,
+            })),
         },
         Event::Answered {
             interrupt: int(8),
@@ -553,6 +559,7 @@ fn answers() -> Vec<Event> {
             roles: BTreeSet::new(),
             permissions: BTreeSet::new(),
             says: None,
+            via: None,
         },
     ];
     events.extend(closed);

@@ -10,6 +10,7 @@ mod grants;
 mod late;
 mod limits;
 mod outside;
+mod passes;
 mod pause;
 mod per_call;
 mod recovery;

@@ -12,11 +12,11 @@ mod promises;
 use std::collections::{BTreeMap, BTreeSet};
 
 use holdpoint_core::{
-    ActionId, ActionStatus, Answer, Batch, Command, Confirmation, Damaged, Decision, DecisionKind,
-    Digest, Effect, Event, FramePath, InterruptId, InterruptKind, InterruptMode, JudgedCall,
-    Limits, Lookup, ModelTrouble, OnTimeout, Principal, PrincipalKind, Reply, RestatedCall, Role,
-    Span, State, Suspension, Timestamp, ToolKind, ToolNow, Usage, Verdict, Work, decode_records,
-    next,
+    ActionId, ActionStatus, Answer, Batch, Bond, Command, Confirmation, Damaged, Decision,
+    DecisionKind, Digest, Effect, Event, FramePath, InterruptId, InterruptKind, InterruptMode,
+    JudgedCall, Limits, Lookup, ModelTrouble, OnTimeout, Principal, PrincipalKind, Reply,
+    RestatedCall, Role, Span, State, Suspension, Timestamp, ToolKind, ToolNow, Usage, Verdict,
+    Work, decode_records, next,
 };
 use proptest::{prelude::*, strategy::ValueTree, test_runner::TestRunner};
 
@@ -381,6 +381,7 @@ impl Life {
             interrupt,
             answer,
             misfits: vec![],
+            bond: Bond::default(),
         })
     }
 
@@ -475,6 +476,7 @@ impl Life {
                         interrupt: interrupt.id,
                         answer,
                         misfits: vec![],
+                        bond: Bond::default(),
                     }],
                 };
                 assert!(

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use holdpoint_core::{
-    Action, ActionId, ActionStatus, Allowed, Answer, Ask, Batch, Breakpoints, Command,
+    Action, ActionId, ActionStatus, Allowed, Answer, Ask, Batch, Bond, Breakpoints, Command,
     Confirmation, Context, Decision, DecisionKind, Digest, EditedAction, Effect, Entry, Event,
     FramePath, Hooks, IndexChange, IndexRow, Interrupt, InterruptId, InterruptKind, InterruptMode,
     Judged, JudgedCall, Limits, Lookup, Memo, Memos, Message, OnTimeout, Outcome, Params, Payload,
@@ -618,6 +618,7 @@ impl Thread {
                     interrupt,
                     answer,
                     misfits: vec![],
+                    bond: Bond::default(),
                 }],
             },
         )
@@ -632,6 +633,7 @@ impl Thread {
             interrupt,
             answer: Answer::ByPosition(vec![decision]),
             misfits: vec![],
+            bond: Bond::default(),
         });
         let answers = replies.collect();
         self.tell(user("bob"), Command::Answer { answers })

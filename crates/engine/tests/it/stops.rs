@@ -558,7 +558,7 @@ mod grants {
 mod outside {
     use super::*;
     use holdpoint_core::{InterruptStatus, ThreadId};
-    use holdpoint_engine::Asking;
+    use holdpoint_engine::{Asking, News};
     use holdpoint_store::ThreadKey;
 
     fn asking(title: &str, timeout: Option<Span>) -> Asking {
@@ -591,10 +591,17 @@ mod outside {
         let place = Place::new(nothing, &[]);
         let engine = place.engine();
         let asked = engine.ask(&me(), asking("how many?", None)).await.unwrap();
+        assert_eq!(asked.news, News::New);
+        let asked = asked.interrupt;
         drop(engine);
         let engine = place.engine();
         let again = engine.ask(&me(), asking("how many?", None)).await.unwrap();
-        assert_eq!(again, asked, "the same question of the same node");
+        let same = (again.interrupt, again.news);
+        assert_eq!(
+            same,
+            (asked, News::Known),
+            "the same question of the same node"
+        );
         let other = engine.ask(&me(), asking("how much?", None)).await;
         assert!(matches!(other, Err(Error::Refused(_))));
 
@@ -611,8 +618,10 @@ mod outside {
         taken.unwrap().finish().await.unwrap();
         let found = waiter.await.unwrap().unwrap();
         assert_eq!(found.status, InterruptStatus::Resolved);
-        let decision = found.closed.unwrap().decision;
-        assert_eq!(decision, Some(Decision::Answer { value: json!(3) }));
+        assert_eq!(
+            found.decision(),
+            Some(&Decision::Answer { value: json!(3) })
+        );
         let all = engine.outside_of("local", Some("w")).await.unwrap();
         assert_eq!(all.len(), 1);
     }
@@ -623,7 +632,8 @@ mod outside {
         let engine = place.engine();
         let soon = Some(Span::from_millis(100));
         let asked = engine.ask(&me(), asking("how many?", soon)).await.unwrap();
-        let found = engine.wait("local", asked).await.unwrap();
+        let found = engine.wait("local", asked.interrupt).await.unwrap();
         assert_eq!(found.status, InterruptStatus::Timeout);
+        assert!(found.closed.is_some(), "it is recorded");
     }
 }

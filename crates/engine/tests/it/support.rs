@@ -84,11 +84,17 @@ pub(crate) struct Counter {
     pub(crate) undone: Arc<AtomicU32>,
     /// How long a call takes, before its effect.
     pub(crate) takes: Duration,
+    /// How many calls have begun.
+    pub(crate) entered: Arc<AtomicU32>,
 }
 
 impl Counter {
     pub(crate) fn count(&self) -> usize {
         self.calls.lock().unwrap().len()
+    }
+
+    pub(crate) fn begun(&self) -> u32 {
+        self.entered.load(Ordering::SeqCst)
     }
 
     pub(crate) fn keys(&self) -> Vec<String> {
@@ -113,6 +119,7 @@ impl Counter {
 #[async_trait]
 impl Tool for Counter {
     async fn call(&self, call: Call<'_>) -> Outcome {
+        self.entered.fetch_add(1, Ordering::SeqCst);
         tokio::time::sleep(self.takes).await;
         self.calls
             .lock()

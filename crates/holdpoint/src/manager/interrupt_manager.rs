@@ -248,7 +248,11 @@ impl InterruptManager {
             None => self.by.clone(),
         };
         let reply = Reply::Response(Box::new(response));
-        match self.engine.respond(&by, &found, reply).await {
+        match self
+            .engine
+            .respond(&by, &found, reply, Default::default())
+            .await
+        {
             // A run that only asks is over; there is nothing to drive.
             Ok(_) => Ok(()),
             Err(error) => Err(self.explain(id, error).await?),

@@ -8,7 +8,7 @@ use axum::{
     http::{HeaderValue, StatusCode, header},
     response::{IntoResponse as _, Response},
 };
-use holdpoint_core::ThreadKind;
+use holdpoint_core::{Bond, ThreadKind};
 use holdpoint_engine::{
     News, Question,
     question::{Interrupt, InterruptOptions, Reply},
@@ -90,8 +90,12 @@ pub(crate) async fn resolve(
 ) -> Result<Response, Problem> {
     let (served, question) = world.question(sent.caller.tenant(), &id).await?;
     let (said, sent) = sent.taken();
-    let reply = said.into_reply(&sent.caller)?;
-    answer(&world, served, question, sent, reply).await
+    let bond = Bond {
+        seen: said.seen(&question)?,
+        ..Bond::default()
+    };
+    let reply = said.into_reply(&sent.caller.principal.actor.name)?;
+    answer(&world, served, question, sent, (reply, bond)).await
 }
 
 /// Says no to an interrupt.
@@ -111,7 +115,8 @@ pub(crate) async fn reject(
 ) -> Result<Response, Problem> {
     let (served, question) = world.question(sent.caller.tenant(), &id).await?;
     let (rejected, sent) = sent.taken();
-    answer(&world, served, question, sent, rejected.into_reply()).await
+    let reply = (rejected.into_reply(), Bond::default());
+    answer(&world, served, question, sent, reply).await
 }
 
 async fn answer(
@@ -119,7 +124,7 @@ async fn answer(
     served: &Served,
     question: Question,
     sent: Sent<()>,
-    reply: Reply,
+    (reply, bond): (Reply, Bond),
 ) -> Result<Response, Problem> {
     if let Reply::Decisions(answer) = &reply {
         world.is_batch(&holdpoint_core::Answers::Only(answer.clone()))?;
@@ -128,7 +133,7 @@ async fn answer(
     let engine = served.engine.clone();
     let tenant = sent.caller.tenant();
     let request = sent.request.clone();
-    let work = async move { engine.respond(request, &question, reply).await };
+    let work = async move { engine.respond(request, &question, reply, bond).await };
     let placed = world.submit(served, tenant, Box::pin(work)).await?;
     let question = served.engine.question(tenant, id).await?;
     let question = question.ok_or_else(|| Problem::not_found("interrupt"))?;

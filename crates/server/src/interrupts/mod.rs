@@ -3,4 +3,4 @@
 pub(crate) mod commands;
 pub(crate) mod reading;
 mod wait;
-mod wire;
+pub(crate) mod wire;

@@ -1,11 +1,14 @@
 //! What the interrupts API takes, as JSON. What it shows is [`holdpoint_engine::question::Interrupt`].
 
-use holdpoint_core::Answer;
-use holdpoint_engine::question::{Reply, Response};
+use holdpoint_core::{ActionId, Answer, Digest};
+use holdpoint_engine::{
+    Question,
+    question::{Reply, Response},
+};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use crate::{caller::Caller, problem::Problem};
+use crate::problem::Problem;
 
 /// What is said to an interrupt.
 ///
@@ -28,20 +31,56 @@ pub(crate) struct Said {
     #[serde(default)]
     #[schema(value_type = Object)]
     metadata: Map<String, Value>,
+    /// The digest of the call that whoever answers has seen; where there are several, a map from `action_id` to it. An
+    /// answer that has seen something else than what would run is refused.
+    #[schema(value_type = Option<Object>)]
+    params_hash: Option<Value>,
     /// Where an agent asks: what is decided on each action, in order or by `action_id`.
     #[schema(value_type = Option<Vec<Object>>, example = json!([{"type": "approve"}]))]
     decisions: Option<Value>,
 }
 
 impl Said {
+    /// What was seen of the calls that a question is about.
+    ///
+    /// # Errors
+    ///
+    /// It is said in another way than the question needs.
+    pub(crate) fn seen(&self, question: &Question) -> Result<Vec<(ActionId, Digest)>, Problem> {
+        let Some(given) = &self.params_hash else {
+            return Ok(Vec::new());
+        };
+        let bad = |error: &str| Problem::new("bad_answer", format!("`params_hash`: {error}"));
+        let digest = |value: &Value| {
+            let digest = serde_json::from_value::<Digest>(value.clone());
+            digest.map_err(|_| bad("a digest is `sha256:` and 64 hex digits"))
+        };
+        let asks = question.interrupt.asks.iter();
+        let calls = asks.filter(|ask| ask.subject.params_hash().is_some());
+        let calls: Vec<ActionId> = calls.map(|ask| ask.action_id).collect();
+        match (given, calls.as_slice()) {
+            (_, []) => Err(bad("the question is not about a call")),
+            (Value::Object(given), _) => {
+                let seen = given.iter().map(|(id, value)| {
+                    let id: ActionId = id.parse().map_err(|_| bad("a key is no `action_id`"))?;
+                    Ok((id, digest(value)?))
+                });
+                seen.collect()
+            }
+            (one, [only]) => Ok(vec![(*only, digest(one)?)]),
+            (_, _) => Err(bad(
+                "the question is about several calls: give a map from `action_id` to digests",
+            )),
+        }
+    }
+
     /// As the engine takes it.
     ///
     /// # Errors
     ///
     /// Somebody speaks for somebody else, or says the same thing in two ways.
-    pub(crate) fn into_reply(self, caller: &Caller) -> Result<Reply, Problem> {
+    pub(crate) fn into_reply(self, name: &str) -> Result<Reply, Problem> {
         let bad = |error: String| Problem::new("bad_answer", error);
-        let name = &caller.principal.actor.name;
         if let Some(user) = self.user_id.filter(|user| user != name) {
             let error = format!(
                 "`user_id` is `{user}`, but you are `{name}`: nobody answers for somebody else"
@@ -110,7 +149,6 @@ pub(crate) struct NewInterrupt {
     #[schema(required = false, value_type = Vec<Object>)]
     options: Vec<Value>,
     /// The JSON Schema of what they may put in.
-    #[schema(value_type = Option<Object>)]
     input_schema: Option<Value>,
     /// How long it stays open, in nanoseconds; 24 hours if unsaid or 0.
     #[schema(required = false, minimum = 0)]

@@ -8,17 +8,19 @@ use axum::{
     http::{HeaderValue, StatusCode, header},
     response::{IntoResponse as _, Response},
 };
-use holdpoint_core::{Answers, RunId, Supersede};
+use holdpoint_core::{Answers, Bond, Refusal, RunId, Supersede};
 use holdpoint_engine::{Engine, Error, Request, Submitted};
 use holdpoint_store::ThreadKey;
 use serde_json::Value;
 
-use super::wire::{NewFork, NewRun, Nothing, Standing, answer_example};
+use super::wire::{ByToken, NewFork, NewRun, Nothing, Standing, answer_example};
 use crate::{
+    caller::Caller,
     chat::routes::session_id,
     once::{Sent, replayed},
     path::Path,
     problem::Problem,
+    token::Claims,
     world::{Placed, World},
 };
 
@@ -69,7 +71,8 @@ pub(crate) async fn start(
 /// Answers what a run asks.
 ///
 /// Either `{"decisions": […]}`, for the only question that is pending, or a map from interrupt ids to such answers or single
-/// decisions. All of them are taken, or none.
+/// decisions. All of them are taken, or none. Or `{"resume_token": "…", "approval": {"approved": true, "params_hash": "…"}}`, by a
+/// token of `POST /api/v1/interrupts/{interrupt_id}/token`.
 #[utoipa::path(
     post, path = "/api/v1/runs/{run_id}/resume", tag = "runs",
     params(("run_id" = String, Path, description = "The run")),
@@ -86,10 +89,13 @@ pub(crate) async fn resume(
 ) -> Result<Response, Problem> {
     let Sent {
         caller,
+        value,
         canonical,
         request,
-        ..
     } = sent;
+    if value.get("resume_token").is_some() {
+        return by_token(&world, &run_id, caller, request, value).await;
+    }
     let (run, served, key, _) = world.run(caller.tenant(), &run_id).await?;
     let answers = Answers::parse(&canonical).map_err(Error::from)?;
     world.is_batch(&answers)?;
@@ -98,6 +104,60 @@ pub(crate) async fn resume(
     let placed = world
         .submit(served, caller.tenant(), Box::pin(work))
         .await?;
+    Ok(told(run, &placed))
+}
+
+/// Answers by a token, as whoever it was given to.
+async fn by_token(
+    world: &World,
+    run_id: &str,
+    caller: Caller,
+    request: Request,
+    value: Value,
+) -> Result<Response, Problem> {
+    let ByToken {
+        resume_token,
+        approval,
+    } = serde_json::from_value(value).map_err(Problem::bad_body)?;
+    let tenant = caller.tenant();
+    let (run, _, _, _) = world.run(tenant, run_id).await?;
+    let (claims, key) = Claims::read(&resume_token, world.keyring()?).map_err(Error::from)?;
+    let bad = |why| Problem::from(Error::from(Refusal::BadPass { why }));
+    if claims.tenant != tenant || claims.run != run {
+        return Err(bad("it is for another run"));
+    }
+    if let Some(issuer) = &claims.issuer_key {
+        let is_good = world.keys.is_good(issuer).await.map_err(Error::from)?;
+        if !is_good {
+            return Err(bad("whoever gave it may not do so any more"));
+        }
+    }
+    let (served, question) = world
+        .question(tenant, &claims.interrupt.to_string())
+        .await?;
+    let seen = approval.seen(&question)?;
+    let mut calls = question.interrupt.asks.iter();
+    let unseen = calls.find(|ask| {
+        let is_seen = seen.iter().any(|(id, _)| *id == ask.action_id);
+        ask.subject.params_hash().is_some() && !is_seen
+    });
+    if let Some(unseen) = unseen {
+        let id = unseen.action_id;
+        let error = format!(
+            "`params_hash` is missing for `{id}`: an approval by a token says what was seen"
+        );
+        return Err(Problem::new("bad_answer", error));
+    }
+    let reply = approval.into_reply(&claims.user)?;
+    let bond = Bond {
+        pass: Some(Box::new(claims.pass(key, &caller.principal.actor))),
+        seen,
+    };
+    let by = claims.holder();
+    let request = Request { by, ..request };
+    let engine = served.engine.clone();
+    let work = async move { engine.respond(request, &question, reply, bond).await };
+    let placed = world.submit(served, tenant, Box::pin(work)).await?;
     Ok(told(run, &placed))
 }
 

@@ -5,7 +5,7 @@ use holdpoint_engine::{InterruptView, RunSummary};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::clock::rfc3339;
+use crate::{clock::rfc3339, interrupts::wire::Said};
 
 /// A run that was begun, or told something.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
@@ -198,6 +198,16 @@ pub(crate) struct NewFork {
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Nothing {}
+
+/// An answer by a token.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ByToken {
+    /// The token.
+    pub(crate) resume_token: String,
+    /// What is said.
+    pub(crate) approval: Said,
+}
 
 /// An example of an answer, for the documentation.
 pub(crate) fn answer_example() -> Value {

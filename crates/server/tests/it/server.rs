@@ -7,3 +7,4 @@ mod interrupts;
 mod own;
 mod runs;
 mod support;
+mod tokens;

@@ -107,6 +107,7 @@ impl Journal {
             roles: BTreeSet::new(),
             permissions: BTreeSet::new(),
             says: None,
+            via: None,
         });
     }
 

@@ -1,7 +1,7 @@
 //! Answers: who may give them, what fits, and what a wrong one changes (nothing).
 
 use holdpoint_core::{
-    ActionStatus, Actor, Answer, Command, Decision, DecisionKind, Effect, Event, InterruptId,
+    ActionStatus, Actor, Answer, Bond, Command, Decision, DecisionKind, Effect, Event, InterruptId,
     InterruptStatus, Principal, PrincipalKind, Refusal, Reply, Span, WarrantFrom,
 };
 
@@ -102,6 +102,7 @@ fn a_bad_answer_changes_nothing_and_the_right_one_works_after() {
             interrupt: id,
             answer: Answer::ByPosition(vec![approve(), edit("pay", "{}")]),
             misfits: vec![(second, "`to` is missing".to_owned())],
+            bond: Bond::default(),
         }],
     };
     let refusal = thread.tell(user("bob"), misfit).unwrap_err();
@@ -144,6 +145,7 @@ fn the_answer_keeps_who_gave_it_and_the_warrant_names_them() {
             interrupt,
             answer: Answer::All(Decision::APPROVE),
             misfits: vec![],
+            bond: Bond::default(),
         }],
     };
     let events = thread.tell(by.clone(), command).unwrap();
@@ -159,6 +161,7 @@ fn the_answer_keeps_who_gave_it_and_the_warrant_names_them() {
         roles: by.roles,
         permissions: by.permissions,
         says: None,
+        via: None,
     };
     assert_eq!(events, [answered]);
     let warrant = thread.action("c1").warrant().unwrap();
@@ -183,6 +186,7 @@ fn an_agent_never_decides() {
             interrupt: thread.pending().id,
             answer: Answer::All(Decision::APPROVE),
             misfits: vec![],
+            bond: Bond::default(),
         }],
     };
     let agent = Principal::new(PrincipalKind::Agent, TENANT, "teller");
@@ -201,6 +205,7 @@ fn for_another_tenant_it_is_as_if_it_were_not_there_whether_it_is_or_not() {
                 interrupt,
                 answer: Answer::All(Decision::APPROVE),
                 misfits: vec![],
+                bond: Bond::default(),
             }],
         };
         let eve = Principal::new(PrincipalKind::User, "other", "eve");
@@ -235,6 +240,7 @@ fn an_expired_interrupt_is_refused_from_the_very_moment_on() {
                 interrupt,
                 answer: Answer::All(Decision::APPROVE),
                 misfits: vec![],
+                bond: Bond::default(),
             }],
         },
         &mut in_time.context(user("bob")),

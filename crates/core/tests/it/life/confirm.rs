@@ -1,8 +1,9 @@
 //! A model that asks for a confirmation in plain words.
 
 use holdpoint_core::{
-    Answer, Cause, Command, Confirmation, Decision, DecisionKind, Event, FieldKind, InputField,
-    InterruptKind, InterruptStatus, Message, Refusal, RunOutcome, Span, Status, Subject,
+    Answer, Bond, Cause, Command, Confirmation, Decision, DecisionKind, Event, FieldKind,
+    InputField, InterruptKind, InterruptStatus, Message, Refusal, RunOutcome, Span, Status,
+    Subject,
 };
 use serde_json::json;
 
@@ -232,6 +233,7 @@ fn an_agent_never_confirms() {
         interrupt: thread.pending().id,
         answer: Answer::All(Decision::APPROVE),
         misfits: vec![],
+        bond: Bond::default(),
     };
     let answers = vec![reply];
     let refused = thread.tell(agent, Command::Answer { answers });

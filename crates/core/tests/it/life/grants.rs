@@ -1,9 +1,9 @@
 //! Grants: given with an approval, used instead of one, counted, and taken back.
 
 use holdpoint_core::{
-    Answer, Command, Decision, Effect, Event, FramePath, Grant, GrantId, GrantTerms, GrantUse,
-    Index, InterruptMode, JudgedCall, Matches, Principal, PrincipalKind, Refusal, Reply, Scope,
-    Span, Status, Terms, ThreadId, ThreadKind, Verdict, WarrantFrom,
+    Answer, Bond, Command, Decision, Effect, Event, FramePath, Grant, GrantId, GrantTerms,
+    GrantUse, Index, InterruptMode, JudgedCall, Matches, Principal, PrincipalKind, Refusal, Reply,
+    Scope, Span, Status, Terms, ThreadId, ThreadKind, Verdict, WarrantFrom,
 };
 
 use crate::thread::{
@@ -330,6 +330,7 @@ fn an_agent_never_grants() {
         interrupt: thread.pending().id,
         answer: Answer::All(granting(terms(Matches::All))),
         misfits: vec![],
+        bond: Bond::default(),
     }];
     let refusal = thread.tell(agent, Command::Answer { answers }).unwrap_err();
     assert_eq!(refusal.code(), "forbidden");

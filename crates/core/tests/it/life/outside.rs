@@ -1,9 +1,9 @@
 //! Questions of programs outside: a thread of its own kind, one question at a time.
 
 use holdpoint_core::{
-    Answer, Cause, Command, Decision, DecisionKind, Event, Index, InterruptKind, InterruptStatus,
-    Limits, OnTimeout, Principal, PrincipalKind, Refusal, Reply, RunOutcome, Span, Status, Subject,
-    ThreadId, ThreadKind,
+    Answer, Bond, Cause, Command, Decision, DecisionKind, Event, Index, InterruptKind,
+    InterruptStatus, Limits, OnTimeout, Principal, PrincipalKind, Refusal, Reply, RunOutcome, Span,
+    Status, Subject, ThreadId, ThreadKind,
 };
 
 use serde_json::json;
@@ -82,6 +82,7 @@ fn an_answer_that_does_not_fit_changes_nothing() {
         interrupt: thread.pending().id,
         answer: Answer::All(say("Berlin")),
         misfits: vec![(thread.question().action_id, "must be a number".to_owned())],
+        bond: Bond::default(),
     };
     let answers = vec![reply];
     let refusal = thread
@@ -191,6 +192,7 @@ fn an_agent_never_answers() {
         interrupt: thread.pending().id,
         answer: Answer::All(say("Berlin")),
         misfits: vec![],
+        bond: Bond::default(),
     }];
     let refusal = thread.tell(agent, Command::Answer { answers }).unwrap_err();
     assert_eq!(refusal.code(), "forbidden");

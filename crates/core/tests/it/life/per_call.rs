@@ -1,8 +1,8 @@
 //! One question for each call, and answers to several questions at once.
 
 use holdpoint_core::{
-    ActionId, Answer, Command, Decision, Effect, FramePath, InterruptId, InterruptMode, Refusal,
-    Reply, Status,
+    ActionId, Answer, Bond, Command, Decision, Effect, FramePath, InterruptId, InterruptMode,
+    Refusal, Reply, Status,
 };
 
 use crate::thread::{
@@ -32,6 +32,7 @@ fn reply(interrupt: InterruptId, answer: Answer) -> Reply {
         interrupt,
         answer,
         misfits: vec![],
+        bond: Bond::default(),
     }
 }
 

@@ -1,0 +1,161 @@
+//! Answers that are given by a pass: it is for one question, one person and a while.
+
+use holdpoint_core::{
+    Answer, Bond, Command, Decision, Digest, Event, Interrupt, Pass, Principal, PrincipalKind,
+    Refusal, Reply, RunId, Span,
+};
+
+use crate::thread::{TENANT, Thread, held, user};
+
+fn asked() -> Thread {
+    Thread::asked(vec![held("c1", r#"{"to":"a"}"#)])
+}
+
+fn pass(thread: &Thread) -> Pass {
+    let interrupt = thread.pending();
+    Pass {
+        id: "jti_1".to_owned(),
+        key: "k1".to_owned(),
+        run: interrupt.run,
+        nonce: interrupt.nonce.clone(),
+        plan_version: interrupt.plan_version,
+        subject: interrupt.subject(),
+        user: "bob".to_owned(),
+        expires_at: thread.state.now + Span::from_secs(900),
+        issuer: Principal::new(PrincipalKind::Service, TENANT, "desk").actor,
+        carrier: user("bob").actor,
+    }
+}
+
+fn answer(thread: &mut Thread, by: Principal, bond: Bond) -> Result<Vec<Event>, Refusal> {
+    let interrupt = thread.pending().id;
+    let command = Command::Answer {
+        answers: vec![Reply {
+            interrupt,
+            answer: Answer::All(Decision::APPROVE),
+            misfits: vec![],
+            bond,
+        }],
+    };
+    thread.tell(by, command)
+}
+
+fn by(pass: Pass) -> Bond {
+    Bond {
+        pass: Some(Box::new(pass)),
+        seen: vec![],
+    }
+}
+
+#[test]
+fn an_answer_by_a_pass_says_so_in_the_journal() {
+    let mut thread = asked();
+    let given = pass(&thread);
+    let events = answer(&mut thread, user("bob"), by(given)).unwrap();
+    let Event::Answered { via: Some(via), .. } = &events[0] else {
+        panic!("{events:?}");
+    };
+    assert_eq!(
+        (
+            via.token.as_str(),
+            via.key.as_str(),
+            via.issuer.name.as_str(),
+            via.carrier.name.as_str()
+        ),
+        ("jti_1", "k1", "desk", "bob")
+    );
+    assert!(thread.is_ready("c1"));
+}
+
+#[test]
+fn a_pass_for_anything_else_is_refused_and_changes_nothing() {
+    let mut thread = asked();
+    let good = pass(&thread);
+    let other = Interrupt {
+        nonce: "n".to_owned(),
+        ..thread.pending().clone()
+    };
+    assert_eq!(
+        other.subject(),
+        good.subject,
+        "the nonce is looked at by itself"
+    );
+    let bad: [(&str, Pass); 6] = [
+        (
+            "bad_token",
+            Pass {
+                run: RunId::from_bytes([7; 16]),
+                ..good.clone()
+            },
+        ),
+        (
+            "bad_token",
+            Pass {
+                nonce: "another".to_owned(),
+                ..good.clone()
+            },
+        ),
+        (
+            "bad_token",
+            Pass {
+                plan_version: good.plan_version + 1,
+                ..good.clone()
+            },
+        ),
+        (
+            "bad_token",
+            Pass {
+                subject: Digest::of(b"something else"),
+                ..good.clone()
+            },
+        ),
+        (
+            "bad_token",
+            Pass {
+                user: "mallory".to_owned(),
+                ..good.clone()
+            },
+        ),
+        (
+            "token_expired",
+            Pass {
+                expires_at: thread.state.now,
+                ..good.clone()
+            },
+        ),
+    ];
+    let before = thread.state.clone();
+    for (code, pass) in bad {
+        let refusal = answer(&mut thread, user("bob"), by(pass.clone())).unwrap_err();
+        assert_eq!(refusal.code(), code, "{pass:?}");
+        assert_eq!(thread.state, before);
+    }
+    let refusal = answer(&mut thread, user("eve"), by(good.clone())).unwrap_err();
+    assert_eq!(refusal.code(), "bad_token", "whoever else comes with it");
+    let agent = Principal::new(PrincipalKind::Agent, TENANT, "bob");
+    let refusal = answer(&mut thread, agent, by(good.clone())).unwrap_err();
+    assert_eq!(refusal.code(), "forbidden", "an agent never decides");
+    answer(&mut thread, user("bob"), by(good)).unwrap();
+}
+
+#[test]
+fn what_was_seen_must_be_what_is_asked_about() {
+    let mut thread = asked();
+    let action = thread.action("c1").id;
+    let hash = thread.action("c1").params_hash;
+    let seen = |hash: Digest| Bond {
+        pass: None,
+        seen: vec![(action, hash)],
+    };
+    let before = thread.state.clone();
+    let refusal = answer(&mut thread, user("bob"), seen(Digest::of(b"other"))).unwrap_err();
+    assert_eq!(refusal, Refusal::ParamsChanged { action });
+    assert!(
+        refusal
+            .to_string()
+            .starts_with("approval parameters changed")
+    );
+    assert_eq!(thread.state, before);
+    answer(&mut thread, user("bob"), seen(hash)).unwrap();
+    assert!(thread.is_ready("c1"));
+}
