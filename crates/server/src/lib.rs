@@ -2,7 +2,7 @@
 //!
 //! A door: it translates, and decides nothing. A [`Server`] is opened ([`Opening`]) from a configuration, with code of the
 //! program that embeds it if there is any, and runs until it is told to stop; [`frames`] turns what happens into bytes of
-//! Server-Sent Events; [`Keys`] are by what callers are known.
+//! Server-Sent Events; [`Keys`], and tokens of issuers that the configuration names, are by what callers are known.
 
 mod agents;
 mod background;
@@ -33,6 +33,7 @@ mod runs;
 mod server;
 mod story;
 mod streams;
+mod tokens;
 mod world;
 
 pub use caller::Access;

@@ -19,7 +19,7 @@ use tokio::net::TcpListener;
 
 use crate::{
     background,
-    caller::Access,
+    caller::{Access, Door},
     catalog::{self, Catalog, Offered},
     clock::rfc3339,
     connections::{self, Manners},
@@ -27,6 +27,7 @@ use crate::{
     hub::Hub,
     keys::{KeyError, Keys},
     reach, router,
+    tokens::Tokens,
     world::{Served, World},
 };
 
@@ -57,6 +58,9 @@ pub enum StartError {
     /// The keys cannot be read.
     #[error(transparent)]
     Keys(#[from] KeyError),
+    /// The tokens of an issuer could never be checked.
+    #[error("{0}")]
+    Issuer(String),
     /// A store is a backup that nobody has adopted.
     #[error(
         "`{store}` is a backup of {}, and nobody has adopted it: what it holds may have gone on elsewhere since",
@@ -181,7 +185,7 @@ impl Opening {
     /// [`StartError`], with everything that is wrong; a store is a backup that nobody has adopted.
     pub async fn start(self) -> Result<Server, StartError> {
         let Self {
-            file,
+            mut file,
             access,
             if_backup,
             search,
@@ -216,6 +220,21 @@ impl Opening {
                 open(&url, &file.limits, kit.clone(), lease).await?,
             );
         }
+        let store = match engines.get(&own) {
+            Some(served) => Arc::clone(served.engine.store()),
+            None => {
+                return Err(StartError::Unsafe(
+                    "the server's own store is missing".to_owned(),
+                ));
+            }
+        };
+        let issuers = match access {
+            // Everybody is let in without, so no issuer is asked anything.
+            Access::Dev => Vec::new(),
+            Access::Keys => std::mem::take(&mut file.issuers),
+        };
+        let tokens = Tokens::new(Arc::clone(&store), issuers)
+            .map_err(|error| StartError::Issuer(error.to_string()))?;
         let listen = file.listen;
         let unusable = |reason| StartError::Address {
             address: listen,
@@ -230,14 +249,6 @@ impl Opening {
             )));
         }
         let adopted = adopt(&engines, if_backup).await?;
-        let keys = match engines.get(&own) {
-            Some(served) => Keys::new(Arc::clone(served.engine.store())),
-            None => {
-                return Err(StartError::Unsafe(
-                    "the server's own store is missing".to_owned(),
-                ));
-            }
-        };
         let ServerFile {
             agents,
             names,
@@ -245,9 +256,12 @@ impl Opening {
             limits,
             ..
         } = file;
-        let world = Arc::new(World::new(
-            engines, keys, access, limits, names, search, own,
-        ));
+        let door = Door {
+            access,
+            keys: Keys::new(store),
+            tokens,
+        };
+        let world = Arc::new(World::new(engines, door, limits, names, search, own));
         offer(&world, definitions, loaded)?;
         publish_for_all(&world).await?;
         world.bound_to(address);
@@ -301,6 +315,7 @@ impl Server {
             let keeping = background::keep(Arc::clone(&world), served);
             world.tasks.spawn(keeping);
         }
+        world.tokens.keep(&world.tasks, &world.closing);
         let reloading = background::reload(Arc::clone(&world), agents);
         world.tasks.spawn(reloading);
         let manners = Manners {
@@ -508,6 +523,7 @@ pub(crate) async fn publish_for_all(world: &World) -> Result<(), StartError> {
         Access::Keys => {
             let keys = world.keys.list().await?;
             tenants.extend(keys.into_iter().map(|(_, key)| key.principal.actor.tenant));
+            tenants.extend(world.tokens.tenants().map(str::to_owned));
         }
     }
     for (name, offered) in &world.catalog().agents {

@@ -18,13 +18,14 @@ use tokio::{sync::oneshot, time::Instant};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
-    caller::{Access, Caller},
+    caller::{Access, Caller, Door},
     catalog::{Catalog, Offered},
     hub::Hub,
     keys::Keys,
     problem::Problem,
     room::{Place, Rooms},
     streams::Streams,
+    tokens::Tokens,
 };
 
 /// What all requests share.
@@ -33,6 +34,7 @@ pub(crate) struct World {
     /// By the URL of their store.
     pub(crate) engines: BTreeMap<String, Served>,
     pub(crate) keys: Keys,
+    pub(crate) tokens: Tokens,
     pub(crate) access: Access,
     pub(crate) limits: ServerLimits,
     pub(crate) names: Names,
@@ -137,13 +139,17 @@ pub(crate) type Submission = Pin<Box<dyn Future<Output = Result<Submitted, Error
 impl World {
     pub(crate) fn new(
         engines: BTreeMap<String, Served>,
-        keys: Keys,
-        access: Access,
+        door: Door,
         limits: ServerLimits,
         names: Names,
         search: Option<OsString>,
         own: String,
     ) -> Self {
+        let Door {
+            access,
+            keys,
+            tokens,
+        } = door;
         let count = |limit: u32| usize::try_from(limit).unwrap_or(usize::MAX);
         let streams = Streams::new(count(limits.streams), count(limits.streams_per_key));
         let rooms = Rooms::new(
@@ -153,6 +159,7 @@ impl World {
         Self {
             engines,
             keys,
+            tokens,
             access,
             limits,
             names,
