@@ -203,12 +203,14 @@ impl Source {
             }
             Err(error) => {
                 if !was_failing {
-                    let at_hand = cache.usable(Instant::now()).is_some();
+                    let then = match cache.usable(Instant::now()) {
+                        Some(_) => "those at hand are used for up to an hour",
+                        None => "its tokens are refused until they can",
+                    };
                     tracing::warn!(
                         issuer,
                         error,
-                        at_hand,
-                        "the keys of an issuer cannot be fetched; those at hand are used for up to an hour"
+                        "the keys of an issuer cannot be fetched; {then}"
                     );
                 }
                 None
