@@ -145,7 +145,7 @@ mod tests {
     }
 
     /// Good claims, with these in their place.
-    fn judge(changes: Value) -> Result<Bearer, String> {
+    fn judge(changes: &Value) -> Result<Bearer, String> {
         let mut claims = json!({
             "iss": "https://id.example.com", "aud": "holdpoint", "exp": NOW + 10, "org": "acme", "sub": "ann",
         });
@@ -172,15 +172,15 @@ mod tests {
             principal: principal.clone(),
             until,
         };
-        assert_eq!(judge(json!({})), Ok(bearer.clone()));
+        assert_eq!(judge(&json!({})), Ok(bearer.clone()));
         let same = json!({
             "aud": ["other", "holdpoint"], "nbf": NOW + 60, "iat": NOW + 60, "roles": ["*"], "permissions": "*",
             "kind": "local", "tenant": "beta",
         });
-        assert_eq!(judge(same), Ok(bearer));
+        assert_eq!(judge(&same), Ok(bearer));
         principal.roles = words(&["payer", "lead"]);
         principal.permissions = words(&["pay", "read"]);
-        let listed = judge(json!({"groups": ["payer", "lead"], "scope": "pay read"}));
+        let listed = judge(&json!({"groups": ["payer", "lead"], "scope": "pay read"}));
         assert_eq!(listed.unwrap().principal, principal);
     }
 
@@ -194,7 +194,7 @@ mod tests {
             json!({"exp": i64::MAX}),
             json!({"nbf": -5}),
         ] {
-            assert!(judge(good.clone()).is_ok(), "{good}");
+            assert!(judge(&good).is_ok(), "{good}");
         }
         for (bad, said) in [
             (json!({"exp": NOW - 60}), "the token has expired"),
@@ -215,7 +215,7 @@ mod tests {
                 "the token never expires, which none may",
             ),
         ] {
-            assert_eq!(judge(bad.clone()).unwrap_err(), said, "{bad}");
+            assert_eq!(judge(&bad).unwrap_err(), said, "{bad}");
         }
     }
 
@@ -249,7 +249,7 @@ mod tests {
             json!({"scope": "*"}),
             json!({"scope": 7}),
         ] {
-            assert!(judge(bad.clone()).is_err(), "{bad}");
+            assert!(judge(&bad).is_err(), "{bad}");
         }
     }
 }

@@ -227,7 +227,7 @@ mod tests {
             with(point(Some("a")), "alg", json!("none")),
             with(point(Some("a")), "x", json!("no base64!")),
         ] {
-            let keys = set(&[other.clone()]);
+            let keys = set(std::slice::from_ref(&other));
             assert!(keys.is_empty(), "{other}");
             let beside = set(&[other, point(Some("b"))]);
             assert!(beside.choose(Some("b"), Algorithm::ES256).is_ok());

@@ -110,7 +110,7 @@ fn set(signers: &[&Signer]) -> Value {
 }
 
 /// Good claims of ann at acme, with these in their place; null takes one away.
-fn claims(changes: Value) -> Value {
+fn claims(changes: &Value) -> Value {
     let now = get_current_timestamp();
     let mut claims = json!({
         "iss": ISSUER, "aud": "holdpoint", "exp": now + 300, "iat": now, "sub": "ann", "org": "acme",
@@ -118,10 +118,11 @@ fn claims(changes: Value) -> Value {
     });
     let all = claims.as_object_mut().unwrap();
     for (claim, value) in changes.as_object().unwrap() {
-        match value {
-            Value::Null => all.remove(claim),
-            value => all.insert(claim.clone(), value.clone()),
-        };
+        if value.is_null() {
+            all.remove(claim);
+        } else {
+            all.insert(claim.clone(), value.clone());
+        }
     }
     claims
 }
@@ -217,10 +218,10 @@ async fn a_good_token_lets_its_user_in_and_their_name_is_on_what_they_do() {
     ];
     let (world, _keys) = trusting(&signers.iter().collect::<Vec<_>>()).await;
     for signer in &signers {
-        let (status, answer) = ask(&world, &signer.sign(&claims(json!({})))).await;
+        let (status, answer) = ask(&world, &signer.sign(&claims(&json!({})))).await;
         assert_eq!(status, 200, "{:?}: {answer}", signer.algorithm);
     }
-    let token = signers[0].sign(&claims(json!({"aud": ["other", "holdpoint"]})));
+    let token = signers[0].sign(&claims(&json!({"aud": ["other", "holdpoint"]})));
     let run = begin(&world, &token, "s").await;
     let approve = json!({"decisions": [{"type": "approve"}]});
     let path = format!("/api/v1/runs/{run}/resume");
@@ -239,7 +240,7 @@ async fn a_good_token_lets_its_user_in_and_their_name_is_on_what_they_do() {
         read(shown.bearer_auth(&key).send().await.unwrap()).await.0,
         200
     );
-    let other = signers[1].sign(&claims(json!({"org": "beta"})));
+    let other = signers[1].sign(&claims(&json!({"org": "beta"})));
     let shown = world.request(Method::GET, &format!("/api/v1/runs/{run}"));
     assert_eq!(
         read(shown.bearer_auth(&other).send().await.unwrap())
@@ -253,7 +254,7 @@ async fn a_good_token_lets_its_user_in_and_their_name_is_on_what_they_do() {
 async fn whatever_is_wrong_with_a_token_it_lets_nobody_in() {
     let (known, rsa) = (Signer::p256("a"), Signer::rsa("r", Algorithm::RS256));
     let (world, _keys) = trusting(&[&known, &rsa]).await;
-    let good = known.sign(&claims(json!({})));
+    let good = known.sign(&claims(&json!({})));
     assert_eq!(ask(&world, &good).await.0, 200);
     let before = world.contents();
     let now = get_current_timestamp();
@@ -287,13 +288,13 @@ async fn whatever_is_wrong_with_a_token_it_lets_nobody_in() {
         (json!({"roles": {"payer": true}}), "`roles`"),
         (json!({"pad": "x".repeat(9_000)}), "longer than 8192 bytes"),
     ] {
-        let token = known.sign(&claims(changes.clone()));
+        let token = known.sign(&claims(&changes));
         let what = changes.to_string();
         let answer = refused(&world, &token, &what[..what.len().min(60)]).await;
         assert!(answer.contains(said), "{what}: {answer}");
     }
 
-    let (claims, forger) = (claims(json!({})), Signer::p256("a"));
+    let (claims, forger) = (claims(&json!({})), Signer::p256("a"));
     let head = |alg: &str| json!({"alg": alg, "typ": "JWT", "kid": "a"});
     let mut tampered: Vec<&str> = good.split('.').collect();
     let grown = encode(
@@ -355,7 +356,7 @@ async fn whatever_is_wrong_with_a_token_it_lets_nobody_in() {
 #[tokio::test]
 async fn without_an_issuer_a_token_is_refused_as_any_key_that_is_unknown() {
     let world = World::new(Access::Keys, |_| {}).await;
-    let token = Signer::p256("a").sign(&claims(json!({})));
+    let token = Signer::p256("a").sign(&claims(&json!({})));
     let unknown = ask(&world, "nonsense").await;
     assert_eq!(unknown.0, 401);
     assert_eq!(ask(&world, &token).await, unknown);
@@ -367,7 +368,7 @@ async fn keys_and_tokens_stand_beside_each_other_and_an_agents_key_still_never_d
     let (world, _keys) = trusting(&[&signer]).await;
     let (_, bot) = world.key(PrincipalKind::Agent, "acme", "bot").await;
     // Whatever a token says of it, it stands for a user.
-    let token = signer.sign(&claims(json!({"kind": "agent", "sub": "bot"})));
+    let token = signer.sign(&claims(&json!({"kind": "agent", "sub": "bot"})));
     let run = begin(&world, &bot, "s").await;
     let path = format!("/api/v1/runs/{run}/resume");
     let approve = json!({"decisions": [{"type": "approve"}]});
@@ -464,7 +465,7 @@ async fn a_key_that_is_not_known_is_sought_once_and_not_with_every_request() {
     place.shows(&[&old]);
     let world = world(issuer(ISSUER, place.at("/jwks"))).await;
     let [by_old, by_new, by_nobody] =
-        [&old, &new, &never].map(|signer| signer.sign(&claims(json!({}))));
+        [&old, &new, &never].map(|signer| signer.sign(&claims(&json!({}))));
     for _ in 0..5 {
         assert_eq!(ask(&world, &by_old).await.0, 200);
     }
@@ -491,7 +492,7 @@ async fn an_issuer_is_believed_about_itself_only() {
     let discovered = |place: &Place| issuer(&place.url(), IssuerKeys::Discovery);
     let place = Place::open().await;
     place.shows(&[&signer]);
-    let token = signer.sign(&claims(json!({"iss": place.url()})));
+    let token = signer.sign(&claims(&json!({"iss": place.url()})));
     let trusting = world(discovered(&place)).await;
     assert_eq!(ask(&trusting, &token).await.0, 200);
     assert_eq!(place.asked(), (1, 1));
@@ -522,7 +523,7 @@ async fn keys_are_fetched_from_addresses_that_are_allowed_and_a_server_starts_wi
     let signer = Signer::edwards("a");
     let place = Place::open().await;
     place.shows(&[&signer]);
-    let token = signer.sign(&claims(json!({})));
+    let token = signer.sign(&claims(&json!({})));
     let at = |path: &str, allow: &[&str]| Issuer {
         allow_private: allow.iter().map(|host| (*host).to_owned()).collect(),
         ..issuer(ISSUER, place.at(path))
@@ -588,10 +589,10 @@ async fn a_file_without_usable_keys_is_told_before_anything_is_served() {
 async fn a_stream_ends_with_the_token_that_opened_it() {
     let signer = Signer::p256("a");
     let (world, _keys) = trusting(&[&signer]).await;
-    let lasting = signer.sign(&claims(json!({})));
+    let lasting = signer.sign(&claims(&json!({})));
     let run = begin(&world, &lasting, "s").await;
     // It has ended, and is good for two more seconds because clocks differ.
-    let ending = signer.sign(&claims(json!({"exp": get_current_timestamp() - 57})));
+    let ending = signer.sign(&claims(&json!({"exp": get_current_timestamp() - 57})));
     let path = format!("/api/v1/runs/{run}/stream");
     let open = async |token: &str| {
         let stream = world.request(Method::GET, &path).bearer_auth(token);
