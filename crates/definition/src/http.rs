@@ -110,7 +110,7 @@ fn check_whole(fields: &Fields<'_>, request: &HttpRequest, report: &mut Report) 
 }
 
 /// Whether a host is known, without asking anybody, to be none of the Internet.
-fn is_at_home(host: &str) -> bool {
+pub(crate) fn is_at_home(host: &str) -> bool {
     let name = host.trim_end_matches('.').to_ascii_lowercase();
     match name.parse() {
         Ok(address) => AddressKind::of(address) != AddressKind::Public,
@@ -119,7 +119,7 @@ fn is_at_home(host: &str) -> bool {
 }
 
 /// Whether an entry of `allow_private` is about such a host.
-fn covers(entry: &str, host: &str) -> bool {
+pub(crate) fn covers(entry: &str, host: &str) -> bool {
     match (entry.parse::<IpAddr>(), host.parse::<IpAddr>()) {
         (Ok(entry), Ok(host)) => entry == host,
         // What is at home by its name has an address of this machine.
@@ -267,7 +267,8 @@ fn read_value(
     }
 }
 
-fn read_allowed(field: &Field<'_>, report: &mut Report) -> Option<Vec<String>> {
+/// Reads `allow_private`.
+pub(crate) fn read_allowed(field: &Field<'_>, report: &mut Report) -> Option<Vec<String>> {
     const HELP: &str = "list hosts or addresses without scheme and port, for instance [10.0.0.5, internal.example.com]";
     let items = field.items(HELP, report)?;
     let hosts: Vec<_> = items

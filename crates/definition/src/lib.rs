@@ -123,6 +123,7 @@
 //!   agents: [agents/]                           # files, and folders with such files
 //!   models: {gpt-4o: "scripted:scenario.yaml"}  # what names of models stand for
 //!   stores: {redis: "sqlite:chat.db"}           # what names of stores stand for
+//!   auth: {jwt: [{issuer: "https://id.example.com", audience: holdpoint, tenant: acme}]}
 //!   cors: {origins: ["https://app.example.com"]}
 //!   limits: {body: 1MiB, batch: 100, streams: 1000, streams_per_key: 100, pending_per_user: 10000, pending_per_run: 64}
 //!   log: text                                   # text (when unsaid) | json
@@ -187,5 +188,7 @@ mod words;
 pub use holdpoint_yaml::{Problem, Problems};
 pub use load::{Loaded, load, load_for, load_in, load_str, scenario_of};
 pub use names::{Names, Setting};
-pub use server::{LogFormat, ServerFile, ServerLimits, agent_files, load_server};
+pub use server::{
+    Issuer, IssuerKeys, IssuerTenant, LogFormat, ServerFile, ServerLimits, agent_files, load_server,
+};
 pub use store::store_variable;

@@ -4,6 +4,7 @@
 //! does not find out later what is missing.
 
 mod agents;
+mod issuer;
 mod limits;
 mod mapping;
 mod origin;
@@ -18,13 +19,14 @@ use std::{
 use holdpoint_yaml::{Content, Field, Fields, Node, Problems, Report, quoted};
 
 pub use agents::agent_files;
+pub use issuer::{Issuer, IssuerKeys, IssuerTenant};
 pub use limits::ServerLimits;
 
 use crate::{command::Base, frame::API_VERSION, load, names::Names, store};
 
 const KIND: &str = "Server";
-const KEYS: [&str; 8] = [
-    "listen", "store", "agents", "models", "stores", "cors", "limits", "log",
+const KEYS: [&str; 9] = [
+    "listen", "store", "agents", "models", "stores", "auth", "cors", "limits", "log",
 ];
 const PORT: u16 = 8888;
 const STORE_FILE: &str = "holdpoint.db";
@@ -42,6 +44,8 @@ pub struct ServerFile {
     pub agents: Vec<PathBuf>,
     /// What names in agents' files stand for. Paths are absolute, and scenarios were there when they were read.
     pub names: Names,
+    /// Whose tokens stand for users; nobody's when unsaid.
+    pub issuers: Vec<Issuer>,
     /// The origins whose web pages may speak to it, as browsers send them; none when unsaid.
     pub origins: Vec<String>,
     /// How much it takes.
@@ -67,6 +71,7 @@ impl Default for ServerFile {
             store: format!("{}{STORE_FILE}", store::SQLITE),
             agents: Vec::new(),
             names: Names::default(),
+            issuers: Vec::new(),
             origins: Vec::new(),
             limits: ServerLimits::default(),
             log: LogFormat::default(),
@@ -144,6 +149,10 @@ fn read(root: &Node, base: &Base, report: &mut Report) -> Option<ServerFile> {
         Some(field) => read_agents(&field, base, report),
     };
     let names = mapping::read(&fields, base, report);
+    let issuers = match fields.optional("auth") {
+        None => Some(Vec::new()),
+        Some(field) => issuer::read_all(&field, base, report),
+    };
     let origins = match fields.optional("cors") {
         None => Some(Vec::new()),
         Some(field) => origin::read_all(&field, report),
@@ -164,6 +173,7 @@ fn read(root: &Node, base: &Base, report: &mut Report) -> Option<ServerFile> {
         store: store?,
         agents: agents?,
         names: names?,
+        issuers: issuers?,
         origins: origins?,
         limits: limits?,
         log: log?,

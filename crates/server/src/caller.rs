@@ -8,25 +8,71 @@ use axum::{
     middleware::Next,
     response::{IntoResponse as _, Response},
 };
-use holdpoint_core::{Principal, PrincipalKind};
+use holdpoint_core::{Principal, PrincipalKind, Timestamp};
 
-use crate::{problem::Problem, world::World};
+use crate::{
+    jwt::{TokenError, Tokens},
+    keys::{self, Keys},
+    problem::Problem,
+    token::Keyring,
+    world::World,
+};
 
 /// How requests are let in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
     /// Everybody who reaches this machine's loopback address is the user `dev`. For trying things out.
     Dev,
-    /// Whoever has a key.
+    /// Whoever has a key, or a token of an issuer that the configuration names.
     Keys,
+}
+
+/// Who is let in, and by what they are known.
+#[derive(Debug)]
+pub(crate) struct Door {
+    pub(crate) access: Access,
+    pub(crate) keys: Keys,
+    pub(crate) tokens: Tokens,
+    /// What resume tokens are signed with.
+    pub(crate) keyring: Option<Keyring>,
 }
 
 /// Who makes a request.
 #[derive(Debug, Clone)]
 pub(crate) struct Caller {
     pub(crate) principal: Principal,
-    /// The key that says so.
-    pub(crate) key: Option<String>,
+    /// What says so.
+    pub(crate) pass: Pass,
+}
+
+/// By what somebody was let in. It may hold no longer than this request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Pass {
+    /// Everybody is.
+    Open,
+    /// The key with this id, which may be revoked.
+    Key(String),
+    /// A token that is good until then.
+    Token(Timestamp),
+}
+
+impl Pass {
+    /// The id of the key, where it is one.
+    pub(crate) fn key(&self) -> Option<&str> {
+        match self {
+            Self::Key(id) => Some(id),
+            Self::Open | Self::Token(_) => None,
+        }
+    }
+
+    /// Whether it still holds.
+    pub(crate) async fn holds(&self, world: &World) -> bool {
+        match self {
+            Self::Open => true,
+            Self::Key(id) => world.keys.is_good(id).await.unwrap_or(false),
+            Self::Token(until) => world.tokens.is_good(*until),
+        }
+    }
 }
 
 impl Caller {
@@ -36,7 +82,7 @@ impl Caller {
         principal.permissions.insert(everything);
         Self {
             principal,
-            key: None,
+            pass: Pass::Open,
         }
     }
 
@@ -46,9 +92,12 @@ impl Caller {
 
     /// By what their streams are counted.
     pub(crate) fn name(&self) -> String {
-        self.key
-            .clone()
-            .unwrap_or_else(|| self.principal.actor.to_string())
+        match &self.pass {
+            Pass::Key(id) => id.clone(),
+            Pass::Open | Pass::Token(_) => {
+                format!("{}/{}", self.tenant(), self.principal.actor)
+            }
+        }
     }
 }
 
@@ -119,7 +168,15 @@ async fn identify(world: &World, headers: &HeaderMap) -> Result<Caller, Problem>
     if !scheme.eq_ignore_ascii_case("bearer") {
         return Err(refused());
     }
-    let found = world.keys.principal(key.trim()).await;
+    let key = key.trim();
+    if Tokens::is_token(key) && !key.starts_with(keys::BEGINNING) && !world.tokens.is_empty() {
+        let bearer = world.tokens.bearer(key).await.map_err(Problem::from)?;
+        return Ok(Caller {
+            principal: bearer.principal,
+            pass: Pass::Token(bearer.until),
+        });
+    }
+    let found = world.keys.principal(key).await;
     let found = found.map_err(|error| Problem::from(holdpoint_engine::Error::from(error)))?;
     let (id, principal) = found.ok_or_else(|| {
         let error = "this API key is unknown here, was revoked, or has ended; `holdpoint keys list` on the server's store says which hold";
@@ -127,8 +184,18 @@ async fn identify(world: &World, headers: &HeaderMap) -> Result<Caller, Problem>
     })?;
     Ok(Caller {
         principal,
-        key: Some(id),
+        pass: Pass::Key(id),
     })
+}
+
+impl From<TokenError> for Problem {
+    fn from(error: TokenError) -> Self {
+        let code = match error {
+            TokenError::Refused(_) => "unauthorized",
+            TokenError::Unavailable => "issuer_unavailable",
+        };
+        Self::new(code, error.to_string())
+    }
 }
 
 /// Without keys, a web page of another site must not speak in the developer's name: neither under another name of this

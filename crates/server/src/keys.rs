@@ -11,6 +11,8 @@ use serde::{Deserialize, Serialize};
 use crate::secret;
 
 const PREFIX: &str = "hp";
+/// How every key begins.
+pub(crate) const BEGINNING: &str = "hp_";
 const ID_LEN: usize = 12;
 const SECRET_LEN: usize = 64;
 
@@ -236,7 +238,7 @@ fn unavailable(error: AppendError) -> Unavailable {
 }
 
 /// Names that stand for us, or for nobody.
-fn check(principal: &Principal) -> Result<(), KeyError> {
+pub(crate) fn check(principal: &Principal) -> Result<(), KeyError> {
     let actor = &principal.actor;
     let bad = |message: String| Err(KeyError::BadPrincipal(message));
     for (what, name) in [("tenant", &actor.tenant), ("name", &actor.name)] {

@@ -2,7 +2,7 @@
 //!
 //! A door: it translates, and decides nothing. A [`Server`] is opened ([`Opening`]) from a configuration, with code of the
 //! program that embeds it if there is any, and runs until it is told to stop; [`frames`] turns what happens into bytes of
-//! Server-Sent Events; [`Keys`] are by what callers are known.
+//! Server-Sent Events; [`Keys`], and tokens of issuers that the configuration names, are by what callers are known.
 
 mod agents;
 mod background;
@@ -17,6 +17,7 @@ mod follow;
 pub mod frames;
 mod hub;
 mod interrupts;
+mod jwt;
 mod keys;
 mod log;
 mod once;
@@ -43,3 +44,4 @@ pub use keys::{KeyError, KeyRecord, Keys, NewKey};
 pub use openapi::document;
 pub use problem::{CODES, Problem};
 pub use server::{Opening, Server, StartError};
+pub use token::KeyringError;

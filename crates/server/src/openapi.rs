@@ -83,7 +83,9 @@ impl utoipa::Modify for Keys {
     fn modify(&self, api: &mut utoipa::openapi::OpenApi) {
         let scheme = HttpBuilder::new()
             .scheme(HttpAuthScheme::Bearer)
-            .description(Some("An API key, made with `holdpoint keys create`"))
+            .description(Some(
+                "An API key, made with `holdpoint keys create`, or a token of an issuer that the server trusts",
+            ))
             .build();
         let components = api.components.get_or_insert_default();
         components.add_security_scheme("key", SecurityScheme::Http(scheme));

@@ -46,6 +46,7 @@ pub const CODES: &[(&str, u16)] = &[
     ("idempotency_mismatch", 422),
     ("internal", 500),
     ("interrupt_pending", 409),
+    ("issuer_unavailable", 503),
     ("just_answered", 409),
     ("method_not_allowed", 405),
     ("misdirected", 421),

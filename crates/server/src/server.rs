@@ -19,12 +19,13 @@ use tokio::net::TcpListener;
 
 use crate::{
     background,
-    caller::Access,
+    caller::{Access, Door},
     catalog::{self, Catalog, Offered},
     clock::rfc3339,
     connections::{self, Manners},
     descriptors,
     hub::Hub,
+    jwt::Tokens,
     keys::{KeyError, Keys},
     reach, router,
     token::{Keyring, KeyringError},
@@ -61,6 +62,9 @@ pub enum StartError {
     /// The keys that tokens are signed with cannot be used.
     #[error(transparent)]
     TokenKeys(#[from] KeyringError),
+    /// The tokens of an issuer could never be checked.
+    #[error("{0}")]
+    Issuer(String),
     /// A store is a backup that nobody has adopted.
     #[error(
         "`{store}` is a backup of {}, and nobody has adopted it: what it holds may have gone on elsewhere since",
@@ -195,7 +199,7 @@ impl Opening {
     /// [`StartError`], with everything that is wrong; a store is a backup that nobody has adopted.
     pub async fn start(self) -> Result<Server, StartError> {
         let Self {
-            file,
+            mut file,
             access,
             if_backup,
             search,
@@ -231,6 +235,21 @@ impl Opening {
                 open(&url, &file.limits, kit.clone(), lease).await?,
             );
         }
+        let store = match engines.get(&own) {
+            Some(served) => Arc::clone(served.engine.store()),
+            None => {
+                return Err(StartError::Unsafe(
+                    "the server's own store is missing".to_owned(),
+                ));
+            }
+        };
+        let issuers = match access {
+            // Everybody is let in without, so no issuer is asked anything.
+            Access::Dev => Vec::new(),
+            Access::Keys => std::mem::take(&mut file.issuers),
+        };
+        let tokens = Tokens::new(Arc::clone(&store), issuers)
+            .map_err(|error| StartError::Issuer(error.to_string()))?;
         let listen = file.listen;
         let unusable = |reason| StartError::Address {
             address: listen,
@@ -245,14 +264,6 @@ impl Opening {
             )));
         }
         let adopted = adopt(&engines, if_backup).await?;
-        let keys = match engines.get(&own) {
-            Some(served) => Keys::new(Arc::clone(served.engine.store())),
-            None => {
-                return Err(StartError::Unsafe(
-                    "the server's own store is missing".to_owned(),
-                ));
-            }
-        };
         let ServerFile {
             agents,
             names,
@@ -261,9 +272,13 @@ impl Opening {
             ..
         } = file;
         let keyring = keyring(&own, token_keys.as_deref())?;
-        let world = Arc::new(World::new(
-            engines, keys, access, limits, names, search, own, keyring,
-        ));
+        let door = Door {
+            access,
+            keys: Keys::new(store),
+            tokens,
+            keyring,
+        };
+        let world = Arc::new(World::new(engines, door, limits, names, search, own));
         offer(&world, definitions, loaded)?;
         publish_for_all(&world).await?;
         world.bound_to(address);
@@ -317,6 +332,7 @@ impl Server {
             let keeping = background::keep(Arc::clone(&world), served);
             world.tasks.spawn(keeping);
         }
+        world.tokens.keep(&world.tasks, &world.closing);
         let reloading = background::reload(Arc::clone(&world), agents);
         world.tasks.spawn(reloading);
         let manners = Manners {
@@ -539,6 +555,7 @@ pub(crate) async fn publish_for_all(world: &World) -> Result<(), StartError> {
         Access::Keys => {
             let keys = world.keys.list().await?;
             tenants.extend(keys.into_iter().map(|(_, key)| key.principal.actor.tenant));
+            tenants.extend(world.tokens.tenants().map(str::to_owned));
         }
     }
     for (name, offered) in &world.catalog().agents {

@@ -11,6 +11,7 @@ use futures::{StreamExt as _, stream};
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval, sleep_until, timeout};
 
 use crate::{
+    caller::Pass,
     follow::{Follow, Seen},
     problem::Problem,
     streams::Permit,
@@ -54,7 +55,7 @@ pub(crate) trait Story: Send + Sync + Sized + 'static {
 pub(crate) enum Interruption {
     /// The server goes; the run goes on.
     Closing,
-    /// The key by which it was opened does not hold any more.
+    /// The key or the token by which it was opened does not hold any more.
     Revoked,
     /// The thread cannot be followed.
     Failed(Problem),
@@ -65,8 +66,8 @@ pub(crate) enum Interruption {
 pub(crate) struct Source {
     pub(crate) world: Arc<World>,
     pub(crate) follow: Follow,
-    /// The key by which it was opened, which may be revoked.
-    pub(crate) key: Option<String>,
+    /// By what it was opened, which may end before it.
+    pub(crate) pass: Pass,
     pub(crate) permit: Permit,
 }
 
@@ -74,7 +75,7 @@ struct Telling<S> {
     story: S,
     world: Arc<World>,
     follow: Follow,
-    key: Option<String>,
+    pass: Pass,
     beat: Interval,
     _permit: Permit,
 }
@@ -92,7 +93,7 @@ pub(crate) async fn respond<S: Story>(story: S, source: Source) -> Response {
         story,
         world: source.world,
         follow: source.follow,
-        key: source.key,
+        pass: source.pass,
         beat,
         _permit: source.permit,
     }));
@@ -154,19 +155,12 @@ impl<S: Story> Telling<S> {
             () = closing => self.story.break_off(&Interruption::Closing),
             () = soon, if holds_back => self.story.let_go(),
             _ = self.beat.tick() => {
-                if self.may_listen().await {
+                if self.pass.holds(&self.world).await {
                     self.story.beat();
                 } else {
                     self.story.break_off(&Interruption::Revoked);
                 }
             }
-        }
-    }
-
-    async fn may_listen(&self) -> bool {
-        match &self.key {
-            Some(key) => self.world.keys.is_good(key).await.unwrap_or(false),
-            None => true,
         }
     }
 }

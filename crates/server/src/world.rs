@@ -18,9 +18,10 @@ use tokio::{sync::oneshot, time::Instant};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
-    caller::{Access, Caller},
+    caller::{Access, Caller, Door},
     catalog::{Catalog, Offered},
     hub::Hub,
+    jwt::Tokens,
     keys::Keys,
     problem::Problem,
     room::{Place, Rooms},
@@ -34,6 +35,7 @@ pub(crate) struct World {
     /// By the URL of their store.
     pub(crate) engines: BTreeMap<String, Served>,
     pub(crate) keys: Keys,
+    pub(crate) tokens: Tokens,
     pub(crate) access: Access,
     pub(crate) limits: ServerLimits,
     pub(crate) names: Names,
@@ -140,14 +142,18 @@ pub(crate) type Submission = Pin<Box<dyn Future<Output = Result<Submitted, Error
 impl World {
     pub(crate) fn new(
         engines: BTreeMap<String, Served>,
-        keys: Keys,
-        access: Access,
+        door: Door,
         limits: ServerLimits,
         names: Names,
         search: Option<OsString>,
         own: String,
-        keyring: Option<Keyring>,
     ) -> Self {
+        let Door {
+            access,
+            keys,
+            tokens,
+            keyring,
+        } = door;
         let count = |limit: u32| usize::try_from(limit).unwrap_or(usize::MAX);
         let streams = Streams::new(count(limits.streams), count(limits.streams_per_key));
         let rooms = Rooms::new(
@@ -157,6 +163,7 @@ impl World {
         Self {
             engines,
             keys,
+            tokens,
             access,
             limits,
             names,

@@ -5,6 +5,7 @@
 //! connection that was not made, an address that tools may not talk to, a secret that is not set. After anything else
 //! nobody knows. Redirects are not followed, and proxies are not used.
 
+mod document;
 mod exchange;
 mod guard;
 mod secret;
@@ -21,6 +22,7 @@ use crate::{
     quote::quote,
     tool::{no_compensation, no_lookup},
 };
+pub use document::{Documents, NotFetched, Patience};
 use exchange::{Answer, Exchange, Extent, Line, MAX_BODY};
 
 /// How many characters of a refusal the model gets.

@@ -158,7 +158,7 @@ impl From<StartError> for Failure {
         }
         let text = error.to_string();
         let code = match &error {
-            StartError::Agents(_) => "bad_definition",
+            StartError::Agents(_) | StartError::Issuer(_) => "bad_definition",
             StartError::Agent(error) => error.code(),
             StartError::Store(_) => "store_unusable",
             StartError::Keys(_) => "store_unavailable",

@@ -1,13 +1,14 @@
 //! How a server is configured.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     fs,
     path::{Path, PathBuf},
 };
 
 use holdpoint_definition::{
-    LogFormat, Names, Problems, ServerFile, ServerLimits, agent_files, load_server,
+    Issuer, IssuerKeys, IssuerTenant, LogFormat, Names, Problems, ServerFile, ServerLimits,
+    agent_files, load_server,
 };
 use insta::assert_snapshot;
 
@@ -40,6 +41,19 @@ fn spec(lines: &str) -> String {
     format!("apiVersion: holdpoint/v1\nkind: Server\nspec:\n{lines}")
 }
 
+fn issuer(issuer: &str, keys: IssuerKeys, tenant: &str) -> Issuer {
+    Issuer {
+        issuer: issuer.to_owned(),
+        audience: "holdpoint".to_owned(),
+        keys,
+        tenant: IssuerTenant::Fixed(tenant.to_owned()),
+        name_claim: "sub".to_owned(),
+        roles_claim: None,
+        permissions_claim: None,
+        allow_private: Vec::new(),
+    }
+}
+
 #[test]
 fn a_whole_file_says_everything_with_absolute_paths() {
     let dir = site();
@@ -50,6 +64,19 @@ fn a_whole_file_says_everything_with_absolute_paths() {
   agents: [agents/, ./agent.yaml]
   models: {gpt-4o: "scripted:scenario.yaml", "llama3:8b": "scripted:./scenario.yaml"}
   stores: {redis: "sqlite:/srv/chat.db", memory: "memory:"}
+  auth:
+    jwt:
+      - {issuer: "https://id.example.com", audience: holdpoint, tenant: acme}
+      - issuer: corp
+        audience: "https://holdpoint.corp.example"
+        keys: {file: scenario.yaml}
+        tenantClaim: org
+        tenants: [beta, acme]
+        name_claim: preferred_username
+        roles_claim: groups
+        permissions_claim: "https://corp.example/permissions"
+      - {issuer: "http://127.0.0.1:9/x/", audience: holdpoint, keys: discovery, tenant: t, allow_private: [127.0.0.1]}
+      - {issuer: other, audience: holdpoint, keys: {url: "https://other.example/jwks"}, tenant: t}
   cors: {origins: ["https://app.example.com", "http://localhost:3000"]}
   limits: {body: 64KiB, batch: 1, streams: 2, streamsPerKey: 3, pending_per_user: 4, pendingPerRun: 5}
   log: json
@@ -73,6 +100,33 @@ fn a_whole_file_says_everything_with_absolute_paths() {
                 ("memory", "memory:".to_owned()),
             ]),
         },
+        issuers: vec![
+            issuer("https://id.example.com", IssuerKeys::Discovery, "acme"),
+            Issuer {
+                audience: "https://holdpoint.corp.example".to_owned(),
+                tenant: IssuerTenant::Claim {
+                    claim: "org".to_owned(),
+                    tenants: BTreeSet::from(["acme".to_owned(), "beta".to_owned()]),
+                },
+                name_claim: "preferred_username".to_owned(),
+                roles_claim: Some("groups".to_owned()),
+                permissions_claim: Some("https://corp.example/permissions".to_owned()),
+                ..issuer(
+                    "corp",
+                    IssuerKeys::File(dir.path().join("scenario.yaml")),
+                    "",
+                )
+            },
+            Issuer {
+                allow_private: vec!["127.0.0.1".to_owned()],
+                ..issuer("http://127.0.0.1:9/x/", IssuerKeys::Discovery, "t")
+            },
+            issuer(
+                "other",
+                IssuerKeys::Url("https://other.example/jwks".to_owned()),
+                "t",
+            ),
+        ],
         origins: vec![
             "https://app.example.com".to_owned(),
             "http://localhost:3000".to_owned(),
@@ -97,6 +151,7 @@ fn whatever_is_unsaid_is_as_without_a_file_but_seen_from_its_folder() {
         store: "sqlite:holdpoint.db".to_owned(),
         agents: Vec::new(),
         names: Names::default(),
+        issuers: Vec::new(),
         origins: Vec::new(),
         limits: ServerLimits {
             body: 1_048_576,
@@ -116,7 +171,7 @@ fn whatever_is_unsaid_is_as_without_a_file_but_seen_from_its_folder() {
     };
     for text in [
         "apiVersion: holdpoint/v1\nkind: Server\n".to_owned(),
-        spec("  cors: {}\n  limits: {}\n  models: {}\n  stores: {}\n  agents: []\n"),
+        spec("  auth: {}\n  cors: {}\n  limits: {}\n  models: {}\n  stores: {}\n  agents: []\n"),
     ] {
         assert_eq!(server(dir.path(), &text), Ok(expected.clone()), "{text}");
     }
@@ -140,6 +195,31 @@ fn everything_else_is_a_problem_with_its_remedy() {
         "  cors: {origins: \"*\"}\n",
         "  cors: {origins: [\"*\", https://App.example.com/, \"null\"]}\n",
         "  cors: [\"https://app.example.com\"]\n",
+        "  auth: [{issuer: a}]\n",
+        "  auth: {jwt: {issuer: a}}\n",
+        "  auth: {jwt: [{}]}\n",
+        "  auth: {jwt: [{isuer: a, audiance: b, tenat: c}]}\n",
+        "  auth: {jwt: [{issuer: \"\", audience: [], keys: discover, tenant: \"*\", name_claim: \"\", roles_claim: 7, permissions_claim: {}}]}\n",
+        "  auth: {jwt: [{issuer: accounts.example.com, audience: b, tenant: _c}]}\n",
+        "  auth: {jwt: [{issuer: \"http://id.example.com\", audience: b, tenant: c}]}\n",
+        "  auth: {jwt: [{issuer: \"https://10.0.0.5\", audience: b, tenant: c, allow_private: [\"http://x\"]}]}\n",
+        "  auth: {jwt: [{issuer: \"https://localhost\", audience: b, tenant: c}]}\n",
+        "  auth: {jwt: [{issuer: \"http://localhost\", audience: b, tenant: c, allow_private: [127.0.0.1]}]}\n",
+        "  auth: {jwt: [{issuer: \"https://id.example.com?a=b\", audience: b, tenant: c}]}\n",
+        "  auth: {jwt: [{issuer: \"https://ann:secret@id.example.com\", audience: b, tenant: c}]}\n",
+        "  auth: {jwt: [{issuer: a, audience: b, tenant: c, keys: {}}]}\n",
+        "  auth: {jwt: [{issuer: a, audience: b, tenant: c, keys: {fiel: x}}]}\n",
+        "  auth: {jwt: [{issuer: a, audience: b, tenant: c, keys: {file: no.json}}]}\n",
+        "  auth: {jwt: [{issuer: a, audience: b, tenant: c, keys: {file: scenario.yaml, url: \"https://x.example\"}}]}\n",
+        "  auth: {jwt: [{issuer: a, audience: b, tenant: c, keys: {url: \"http://x.example\"}}]}\n",
+        "  auth: {jwt: [{issuer: a, audience: b, tenant: c, keys: [a]}]}\n",
+        "  auth: {jwt: [{issuer: \"https://a.example\", audience: b, tenant: c, tenants: [c]}]}\n",
+        "  auth: {jwt: [{issuer: \"https://a.example\", audience: b, tenant: c, tenant_claim: org}]}\n",
+        "  auth: {jwt: [{issuer: \"https://a.example\", audience: b, tenant_claim: org}]}\n",
+        "  auth: {jwt: [{issuer: \"https://a.example\", audience: b, tenant_claim: org, tenants: []}]}\n",
+        "  auth: {jwt: [{issuer: \"https://a.example\", audience: b, tenant_claim: org, tenants: \"*\"}]}\n",
+        "  auth: {jwt: [{issuer: \"https://a.example\", audience: b, tenant_claim: org, tenants: [\"*\", \"a b\", c, c]}]}\n",
+        "  auth: {jwt: [{issuer: \"https://a.example\", audience: b, tenant: c}, {issuer: \"https://a.example\", audience: d, tenant: e}]}\n",
         "  limits: {body: 1MB, batch: 0, streams: many, pending_per_user: -1}\n",
         "  limits: {body: 10, streamsPerkey: 1}\n",
         "  log: xml\n",

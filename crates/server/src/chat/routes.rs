@@ -162,7 +162,7 @@ pub(crate) async fn talk(
     let reader = Reader {
         format: format(&headers, &wanted),
         when: when(&offered),
-        key: caller.key,
+        pass: caller.pass,
         permit,
         listener,
     };
@@ -291,7 +291,7 @@ pub(crate) async fn resume(
         format: format(&headers, &wanted),
         // What nobody serves any more may be one whose words are looked at.
         when: offered.as_ref().map_or(When::Committed, when),
-        key: caller.key,
+        pass: caller.pass,
         permit,
         listener,
     };

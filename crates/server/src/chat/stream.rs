@@ -10,6 +10,7 @@ use super::{
     teller::{Format, Teller, When},
 };
 use crate::{
+    caller::Pass,
     follow::{Follow, Seen},
     hub::Listener,
     story::{self, Interruption, Source, Story},
@@ -34,7 +35,7 @@ struct Chat {
 pub(crate) struct Reader {
     pub(crate) format: Format,
     pub(crate) when: When,
-    pub(crate) key: Option<String>,
+    pub(crate) pass: Pass,
     pub(crate) permit: Permit,
     /// Who has listened since before the command was committed.
     pub(crate) listener: Listener,
@@ -64,7 +65,7 @@ pub(crate) async fn respond(
     let source = Source {
         world: Arc::clone(world),
         follow,
-        key: reader.key,
+        pass: reader.pass,
         permit: reader.permit,
     };
     let mut response = story::respond(chat, source).await;

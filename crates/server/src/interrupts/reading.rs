@@ -165,7 +165,7 @@ pub(crate) async fn wait(
     let accept = headers.get(header::ACCEPT);
     let accept = accept.and_then(|accept| accept.to_str().ok());
     if accept.is_some_and(|accept| accept.contains("text/event-stream")) {
-        return wait::stream(&world, served, question, caller.key, permit).await;
+        return wait::stream(&world, served, question, caller.pass, permit).await;
     }
     let question = wait::poll(&world, served, question, patience).await?;
     drop(permit);

@@ -8,6 +8,7 @@ use holdpoint_engine::{Engine, Error, Question, question::Interrupt};
 use tokio::time::sleep;
 
 use crate::{
+    caller::Pass,
     follow::{Follow, Seen},
     frames::run,
     problem::Problem,
@@ -68,7 +69,7 @@ pub(super) async fn stream(
     world: &Arc<World>,
     served: &Served,
     question: Question,
-    api_key: Option<String>,
+    pass: Pass,
     permit: Permit,
 ) -> Result<Response, Problem> {
     let follow = follow(served, &question).await?;
@@ -85,7 +86,7 @@ pub(super) async fn stream(
     let source = Source {
         world: Arc::clone(world),
         follow,
-        key: api_key,
+        pass,
         permit,
     };
     Ok(story::respond(watching, source).await)

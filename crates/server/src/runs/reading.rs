@@ -299,7 +299,7 @@ pub(crate) async fn follow(
         key,
         run,
         after,
-        api_key: caller.key,
+        pass: caller.pass,
         permit,
     };
     Ok(stream::respond(&world, served, place).await)

@@ -8,6 +8,7 @@ use holdpoint_store::ThreadKey;
 
 use super::{reading::ends, wire::EventView};
 use crate::{
+    caller::Pass,
     follow::{Follow, Seen},
     frames::run::{self, Spoken},
     hub::Speech,
@@ -25,8 +26,8 @@ pub(super) struct Place {
     pub(super) key: ThreadKey,
     pub(super) run: RunId,
     pub(super) after: u64,
-    /// The key by which it was opened, which may be revoked.
-    pub(super) api_key: Option<String>,
+    /// By what it was opened.
+    pub(super) pass: Pass,
     pub(super) permit: Permit,
 }
 
@@ -48,7 +49,7 @@ pub(super) async fn respond(world: &Arc<World>, served: &Served, place: Place) -
     let source = Source {
         world: Arc::clone(world),
         follow: Follow::new(&served.engine, &served.hub, &place.key, place.after),
-        key: place.api_key,
+        pass: place.pass,
         permit: place.permit,
     };
     story::respond(watching, source).await

@@ -134,7 +134,7 @@ fn give(
         issued_at: now,
         expires_at: interrupt.due_at().map_or(until, |due| due.min(until)),
         issuer: caller.principal.actor.clone(),
-        issuer_key: caller.key.clone(),
+        issuer_key: caller.pass.key().map(str::to_owned),
     };
     claims.bind(interrupt);
     Ok(Given {

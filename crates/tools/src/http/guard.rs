@@ -88,6 +88,15 @@ impl Guard {
         }
     }
 
+    /// Whether the host of a URL is one that `allow_private` names.
+    pub(super) fn names(&self, url: &Url) -> bool {
+        let host = url.host_str().unwrap_or_default().trim_end_matches('.');
+        match address_of(host) {
+            Some(address) => self.addresses.contains(&address),
+            None => self.hosts.contains(host),
+        }
+    }
+
     fn check(&self, host: &str, address: IpAddr) -> Result<(), Refused> {
         if self.addresses.contains(&address) {
             return Ok(());

@@ -193,11 +193,15 @@ async fn reading_changes_nothing() {
     let run = world.waiting("s").await;
     let expiring = json!({"agent_id": "approval-agent", "session_id": "s", "message": "删除"});
     world.stream("/api/v1/chat/stream", &expiring).await;
+    let (_, page) = world.get("/api/v1/interrupts").await;
+    let interrupt = page["items"][0]["id"].as_str().unwrap().to_owned();
     let before = world.contents();
     for (method, path) in routes(&world).await {
         if method == Method::GET {
-            let path = path.replace("{run_id}", &run);
-            if path.ends_with("/stream") {
+            let path = path
+                .replace("{run_id}", &run)
+                .replace("{interrupt_id}", &interrupt);
+            if path.ends_with("/stream") || path.ends_with("/wait") {
                 drop(request(&world, &method, &path).send().await.unwrap());
                 continue;
             }

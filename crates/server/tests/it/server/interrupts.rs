@@ -462,7 +462,7 @@ async fn looking_changes_nothing_and_time_closes_what_nobody_answers() {
     assert_eq!(world.contents(), before);
     let (status, over) = world.get(&format!("{}/wait?timeout=20", at(&asked))).await;
     assert_eq!((status, &over["status"]), (200, &json!("timeout")));
-    assert_eq!(over["resolved_at"].is_string(), true);
+    assert!(over["resolved_at"].is_string());
     let late = world
         .post(
             &format!("{}/resolve", at(&asked)),
