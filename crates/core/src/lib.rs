@@ -34,6 +34,7 @@ mod prompt;
 mod record;
 mod refusal;
 mod state;
+mod tally;
 mod time;
 mod transcript;
 
@@ -86,5 +87,6 @@ pub use refusal::{Refusal, explain_cause};
 pub use state::{
     Active, Frame, FramePath, FramePhase, Origin, Phase, Run, State, Status, ThreadKind,
 };
+pub use tally::{Ending, Spared, Tally, tally};
 pub use time::{Span, Timestamp};
 pub use transcript::{Conversation, Transcript};
