@@ -187,5 +187,5 @@ mod words;
 pub use holdpoint_yaml::{Problem, Problems};
 pub use load::{Loaded, load, load_for, load_in, load_str, scenario_of};
 pub use names::{Names, Setting};
-pub use server::{LogFormat, ServerFile, ServerLimits, agent_files, load_server};
+pub use server::{LogFormat, MetricsAccess, ServerFile, ServerLimits, agent_files, load_server};
 pub use store::store_variable;

@@ -6,6 +6,7 @@
 mod agents;
 mod limits;
 mod mapping;
+mod metrics;
 mod origin;
 mod size;
 
@@ -19,12 +20,13 @@ use holdpoint_yaml::{Content, Field, Fields, Node, Problems, Report, quoted};
 
 pub use agents::agent_files;
 pub use limits::ServerLimits;
+pub use metrics::MetricsAccess;
 
 use crate::{command::Base, frame::API_VERSION, load, names::Names, store};
 
 const KIND: &str = "Server";
-const KEYS: [&str; 8] = [
-    "listen", "store", "agents", "models", "stores", "cors", "limits", "log",
+const KEYS: [&str; 9] = [
+    "listen", "store", "agents", "models", "stores", "cors", "limits", "log", "metrics",
 ];
 const PORT: u16 = 8888;
 const STORE_FILE: &str = "holdpoint.db";
@@ -48,6 +50,8 @@ pub struct ServerFile {
     pub limits: ServerLimits,
     /// How it writes its log.
     pub log: LogFormat,
+    /// Who may read its metrics.
+    pub metrics: MetricsAccess,
 }
 
 /// How a log is written.
@@ -70,6 +74,7 @@ impl Default for ServerFile {
             origins: Vec::new(),
             limits: ServerLimits::default(),
             log: LogFormat::default(),
+            metrics: MetricsAccess::default(),
         }
     }
 }
@@ -159,6 +164,10 @@ fn read(root: &Node, base: &Base, report: &mut Report) -> Option<ServerFile> {
             field.one_of("a way to write a log", &words, report)
         }
     };
+    let metrics = match fields.optional("metrics") {
+        None => Some(unsaid.metrics),
+        Some(field) => metrics::read(&field, report),
+    };
     Some(ServerFile {
         listen: listen?,
         store: store?,
@@ -167,6 +176,7 @@ fn read(root: &Node, base: &Base, report: &mut Report) -> Option<ServerFile> {
         origins: origins?,
         limits: limits?,
         log: log?,
+        metrics: metrics?,
     })
 }
 

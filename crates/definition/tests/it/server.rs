@@ -7,7 +7,7 @@ use std::{
 };
 
 use holdpoint_definition::{
-    LogFormat, Names, Problems, ServerFile, ServerLimits, agent_files, load_server,
+    LogFormat, MetricsAccess, Names, Problems, ServerFile, ServerLimits, agent_files, load_server,
 };
 use insta::assert_snapshot;
 
@@ -53,6 +53,7 @@ fn a_whole_file_says_everything_with_absolute_paths() {
   cors: {origins: ["https://app.example.com", "http://localhost:3000"]}
   limits: {body: 64KiB, batch: 1, streams: 2, streamsPerKey: 3, pending_per_user: 4, pendingPerRun: 5}
   log: json
+  metrics: {open: true}
 "#,
     );
     let names = |names: [(&str, String); 2]| {
@@ -86,6 +87,7 @@ fn a_whole_file_says_everything_with_absolute_paths() {
             pending_per_run: 5,
         },
         log: LogFormat::Json,
+        metrics: MetricsAccess::Open,
     };
     assert_eq!(server(dir.path(), &text), Ok(expected));
 }
@@ -107,6 +109,7 @@ fn whatever_is_unsaid_is_as_without_a_file_but_seen_from_its_folder() {
             pending_per_run: 64,
         },
         log: LogFormat::Text,
+        metrics: MetricsAccess::Permitted,
     };
     assert_eq!(ServerFile::default(), unsaid);
     let dir = site();
@@ -116,7 +119,8 @@ fn whatever_is_unsaid_is_as_without_a_file_but_seen_from_its_folder() {
     };
     for text in [
         "apiVersion: holdpoint/v1\nkind: Server\n".to_owned(),
-        spec("  cors: {}\n  limits: {}\n  models: {}\n  stores: {}\n  agents: []\n"),
+        spec("  cors: {}\n  limits: {}\n  models: {}\n  stores: {}\n  agents: []\n  metrics: {}\n"),
+        spec("  metrics: {open: false}\n"),
     ] {
         assert_eq!(server(dir.path(), &text), Ok(expected.clone()), "{text}");
     }
@@ -143,6 +147,9 @@ fn everything_else_is_a_problem_with_its_remedy() {
         "  limits: {body: 1MB, batch: 0, streams: many, pending_per_user: -1}\n",
         "  limits: {body: 10, streamsPerkey: 1}\n",
         "  log: xml\n",
+        "  metrics: open\n",
+        "  metrics: {open: everybody}\n",
+        "  metrics: {opne: true}\n",
         "  lisen: 127.0.0.1:8888\n",
         "  tools: []\n",
     ];
