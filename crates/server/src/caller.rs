@@ -9,8 +9,9 @@ use axum::{
     response::{IntoResponse as _, Response},
 };
 use holdpoint_core::{Principal, PrincipalKind};
+use holdpoint_definition::MetricsAccess;
 
-use crate::{problem::Problem, world::World};
+use crate::{metrics, problem::Problem, world::World};
 
 /// How requests are let in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,6 +66,11 @@ impl<S: Send + Sync> FromRequestParts<S> for Caller {
 /// What needs no key: whether the server lives, and how to speak with it.
 const OPEN: [&str; 5] = ["/healthz", "/readyz", "/openapi.json", "/docs", "/docs/"];
 
+fn is_open(world: &World, path: &str) -> bool {
+    let metrics = world.metrics_access == MetricsAccess::Open && path == metrics::PATH;
+    metrics || OPEN.contains(&path)
+}
+
 /// Lets a request in, or not.
 pub(crate) async fn admit(
     State(world): State<Arc<World>>,
@@ -79,7 +85,7 @@ pub(crate) async fn admit(
     {
         return problem.into_response();
     }
-    if OPEN.contains(&request.uri().path()) {
+    if is_open(&world, request.uri().path()) {
         return next.run(request).await;
     }
     match identify(&world, request.headers()).await {

@@ -19,6 +19,7 @@ mod hub;
 mod interrupts;
 mod keys;
 mod log;
+mod metrics;
 mod once;
 mod openapi;
 mod page;
@@ -36,7 +37,7 @@ mod streams;
 mod world;
 
 pub use caller::Access;
-pub use holdpoint_definition::{ServerFile, ServerLimits};
+pub use holdpoint_definition::{MetricsAccess, ServerFile, ServerLimits};
 pub use keys::{KeyError, KeyRecord, Keys, NewKey};
 pub use openapi::document;
 pub use problem::{CODES, Problem};

@@ -26,8 +26,9 @@ use crate::{
     descriptors,
     hub::Hub,
     keys::{KeyError, Keys},
+    metrics::{self, Metrics, Observer},
     reach, router,
-    world::{Served, World},
+    world::{Served, Settings, World},
 };
 
 /// How long what is in the air is awaited when the server goes.
@@ -204,6 +205,7 @@ impl Opening {
             ));
         }
         let loaded = load_all(&file, search.as_deref())?;
+        let metrics = Arc::new(Metrics::default());
         let mut engines = BTreeMap::new();
         let urls: BTreeSet<String> = loaded
             .iter()
@@ -211,10 +213,8 @@ impl Opening {
             .chain([own.clone()])
             .collect();
         for url in urls {
-            engines.insert(
-                url.clone(),
-                open(&url, &file.limits, kit.clone(), lease).await?,
-            );
+            let served = open(&url, &file.limits, kit.clone(), lease, &metrics).await?;
+            engines.insert(url, served);
         }
         let listen = file.listen;
         let unusable = |reason| StartError::Address {
@@ -243,11 +243,18 @@ impl Opening {
             names,
             origins,
             limits,
+            metrics: metrics_access,
             ..
         } = file;
-        let world = Arc::new(World::new(
-            engines, keys, access, limits, names, search, own,
-        ));
+        let settings = Settings {
+            access,
+            limits,
+            names,
+            search,
+            own,
+            metrics_access,
+        };
+        let world = Arc::new(World::new(engines, keys, metrics, settings));
         offer(&world, definitions, loaded)?;
         publish_for_all(&world).await?;
         world.bound_to(address);
@@ -296,10 +303,11 @@ impl Server {
             agents,
             ..
         } = self;
-        for served in world.engines.values() {
-            let served = served.clone();
-            let keeping = background::keep(Arc::clone(&world), served);
+        for (store, served) in &world.engines {
+            let keeping = background::keep(Arc::clone(&world), served.clone());
             world.tasks.spawn(keeping);
+            let sampling = metrics::sample(Arc::clone(&world), store.clone(), served.clone());
+            world.tasks.spawn(sampling);
         }
         let reloading = background::reload(Arc::clone(&world), agents);
         world.tasks.spawn(reloading);
@@ -402,6 +410,7 @@ async fn open(
     limits: &ServerLimits,
     kit: Kit,
     lease: Option<Span>,
+    metrics: &Arc<Metrics>,
 ) -> Result<Served, StartError> {
     let store = reach::reach(url).await?;
     let forgetful = if store.is_durable() {
@@ -417,8 +426,11 @@ async fn open(
         ..unsaid
     };
     let hub = Arc::new(Hub::default());
-    let watcher: Arc<dyn holdpoint_engine::Watcher> = hub.clone();
-    let engine = Engine::new(store, kit, options, Some(watcher));
+    let watcher = Observer {
+        hub: Arc::clone(&hub),
+        metrics: Arc::clone(metrics),
+    };
+    let engine = Engine::new(store, kit, options, Some(Arc::new(watcher)));
     Ok(Served::new(engine, hub))
 }
 

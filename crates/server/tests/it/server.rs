@@ -4,6 +4,7 @@ mod access;
 mod chat;
 mod doubt;
 mod interrupts;
+mod metrics;
 mod own;
 mod runs;
 mod support;
