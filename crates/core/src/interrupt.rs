@@ -70,6 +70,24 @@ pub enum Cause {
 }
 
 impl Cause {
+    /// All of them.
+    pub const ALL: [Self; 14] = [
+        Self::HumanApproval,
+        Self::HumanInput,
+        Self::Review,
+        Self::Breakpoint,
+        Self::UserPause,
+        Self::ToolFailure,
+        Self::RateLimit,
+        Self::BudgetExhausted,
+        Self::ExternalEvent,
+        Self::ModelTimeout,
+        Self::ModelError,
+        Self::WriteUnknown,
+        Self::RequirementChange,
+        Self::SystemRestart,
+    ];
+
     /// The name on the wire.
     #[must_use]
     pub const fn as_str(self) -> &'static str {

@@ -35,6 +35,7 @@ mod prompt;
 mod record;
 mod refusal;
 mod state;
+mod tally;
 mod time;
 mod transcript;
 
@@ -90,5 +91,6 @@ pub use refusal::{Refusal, explain_cause};
 pub use state::{
     Active, Frame, FramePath, FramePhase, Origin, Phase, Run, State, Status, ThreadKind,
 };
+pub use tally::{Ending, Spared, Tally, tally};
 pub use time::{Span, Timestamp};
 pub use transcript::{Conversation, Transcript};

@@ -7,6 +7,7 @@ mod agents;
 mod issuer;
 mod limits;
 mod mapping;
+mod metrics;
 mod origin;
 mod size;
 
@@ -21,12 +22,13 @@ use holdpoint_yaml::{Content, Field, Fields, Node, Problems, Report, quoted};
 pub use agents::agent_files;
 pub use issuer::{Issuer, IssuerKeys, IssuerTenant};
 pub use limits::ServerLimits;
+pub use metrics::MetricsAccess;
 
 use crate::{command::Base, frame::API_VERSION, load, names::Names, store};
 
 const KIND: &str = "Server";
-const KEYS: [&str; 9] = [
-    "listen", "store", "agents", "models", "stores", "auth", "cors", "limits", "log",
+const KEYS: [&str; 10] = [
+    "listen", "store", "agents", "models", "stores", "auth", "cors", "limits", "log", "metrics",
 ];
 const PORT: u16 = 8888;
 const STORE_FILE: &str = "holdpoint.db";
@@ -52,6 +54,8 @@ pub struct ServerFile {
     pub limits: ServerLimits,
     /// How it writes its log.
     pub log: LogFormat,
+    /// Who may read its metrics.
+    pub metrics: MetricsAccess,
 }
 
 /// How a log is written.
@@ -75,6 +79,7 @@ impl Default for ServerFile {
             origins: Vec::new(),
             limits: ServerLimits::default(),
             log: LogFormat::default(),
+            metrics: MetricsAccess::default(),
         }
     }
 }
@@ -168,6 +173,10 @@ fn read(root: &Node, base: &Base, report: &mut Report) -> Option<ServerFile> {
             field.one_of("a way to write a log", &words, report)
         }
     };
+    let metrics = match fields.optional("metrics") {
+        None => Some(unsaid.metrics),
+        Some(field) => metrics::read(&field, report),
+    };
     Some(ServerFile {
         listen: listen?,
         store: store?,
@@ -177,6 +186,7 @@ fn read(root: &Node, base: &Base, report: &mut Report) -> Option<ServerFile> {
         origins: origins?,
         limits: limits?,
         log: log?,
+        metrics: metrics?,
     })
 }
 

@@ -318,9 +318,9 @@ impl Driver {
                         };
                     }
                     self.orders.clear();
+                    let (key, state) = (&self.thread.key, &self.thread.state);
+                    self.engine.tell_own(key, entries, &before, state);
                     self.before.get_or_insert(before);
-                    self.engine
-                        .tell(&self.thread.key, entries, &self.thread.state);
                     self.grant(granted);
                     self.drop_unwanted();
                     if idle {

@@ -11,7 +11,7 @@ use std::{
 
 use holdpoint_core::{
     Command, Definition, Digest, Entry, FramePath, Payload, Refusal, RunId, Span, State, Supersede,
-    ThreadId,
+    ThreadId, Timestamp,
 };
 use holdpoint_store::{Epoch, SharedStore, ThreadKey};
 use tokio::sync::Notify;
@@ -68,8 +68,28 @@ pub trait Watcher: Send + Sync + std::fmt::Debug {
     /// Events of a thread were committed, and this is the state after them. It is a hint: the same events may be told
     /// twice, and not in their order.
     fn committed(&self, key: &ThreadKey, entries: &Arc<[Entry]>, after: &Arc<State>);
+    /// This process itself committed events: told once for each append, and never of what others committed. Only an append
+    /// whose confirmation was lost is not told. [`Watcher::committed`] is told of the same events, too.
+    fn appended(&self, append: &OwnAppend<'_>) {
+        let _ = append;
+    }
     /// A model said a part of something that is not committed yet.
     fn said(&self, key: &ThreadKey, said: Said<'_>);
+}
+
+/// What this process itself committed.
+#[derive(Debug, Clone, Copy)]
+pub struct OwnAppend<'a> {
+    /// To this thread.
+    pub key: &'a ThreadKey,
+    /// The events.
+    pub entries: &'a [Entry],
+    /// The thread before them.
+    pub before: &'a State,
+    /// The thread after them.
+    pub after: &'a State,
+    /// When they were committed, by the store's clock.
+    pub at: Timestamp,
 }
 
 /// A part of what a model says, before it is committed.
@@ -218,6 +238,27 @@ impl Engine {
         &self.0.wide
     }
 
+    /// Tells what this process itself committed.
+    pub(crate) fn tell_own(
+        &self,
+        key: &ThreadKey,
+        entries: Vec<Entry>,
+        before: &State,
+        after: &Arc<State>,
+    ) {
+        if let Some(watcher) = &self.0.watcher {
+            watcher.appended(&OwnAppend {
+                key,
+                entries: &entries,
+                before,
+                after,
+                at: self.0.store.now(),
+            });
+        }
+        self.tell(key, entries, after);
+    }
+
+    /// Tells what was seen to be committed, by whomever.
     pub(crate) fn tell(&self, key: &ThreadKey, entries: Vec<Entry>, after: &Arc<State>) {
         self.0.wide.note(&entries);
         if let Some(watcher) = &self.0.watcher

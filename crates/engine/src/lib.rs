@@ -32,12 +32,13 @@ mod summary;
 mod task;
 mod thread;
 mod view;
+mod waiting;
 mod words;
 
 pub use adopt::Adopted;
 pub use agent::{Agent, Kit};
 pub use check::{Checked, Flaw, Seen, check};
-pub use engine::{Engine, Forgetful, Options, Said, Watcher};
+pub use engine::{Engine, Forgetful, Options, OwnAppend, Said, Watcher};
 pub use error::Error;
 pub use grants::GrantView;
 pub use outside::{Asked, Asking, News};
@@ -51,3 +52,4 @@ pub use view::{
     ActionRequest, Checkpoint, InterruptView, PendingAction, PendingPage, PendingView,
     QuestionView, RequestView, ReviewConfig, RunView, SideEffect,
 };
+pub use waiting::Waiting;

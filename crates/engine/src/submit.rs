@@ -195,7 +195,7 @@ impl Engine {
                 .await
             {
                 Ok((entries, _)) => {
-                    self.tell(key, entries, &thread.state);
+                    self.tell_own(key, entries, &before, &thread.state);
                     self.poke(key);
                     let state = thread.state;
                     return Ok(Standing { before, state });

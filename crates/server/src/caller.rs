@@ -9,10 +9,12 @@ use axum::{
     response::{IntoResponse as _, Response},
 };
 use holdpoint_core::{Principal, PrincipalKind, Timestamp};
+use holdpoint_definition::MetricsAccess;
 
 use crate::{
     jwt::{TokenError, Tokens},
     keys::{self, Keys},
+    metrics,
     problem::Problem,
     token::Keyring,
     world::World,
@@ -35,6 +37,8 @@ pub(crate) struct Door {
     pub(crate) tokens: Tokens,
     /// What resume tokens are signed with.
     pub(crate) keyring: Option<Keyring>,
+    /// Who may read what is counted.
+    pub(crate) metrics_access: MetricsAccess,
 }
 
 /// Who makes a request.
@@ -114,6 +118,11 @@ impl<S: Send + Sync> FromRequestParts<S> for Caller {
 /// What needs no key: whether the server lives, and how to speak with it.
 const OPEN: [&str; 5] = ["/healthz", "/readyz", "/openapi.json", "/docs", "/docs/"];
 
+fn is_open(world: &World, path: &str) -> bool {
+    let metrics = world.metrics_access == MetricsAccess::Open && path == metrics::PATH;
+    metrics || OPEN.contains(&path)
+}
+
 /// Lets a request in, or not.
 pub(crate) async fn admit(
     State(world): State<Arc<World>>,
@@ -128,7 +137,7 @@ pub(crate) async fn admit(
     {
         return problem.into_response();
     }
-    if OPEN.contains(&request.uri().path()) {
+    if is_open(&world, request.uri().path()) {
         return next.run(request).await;
     }
     match identify(&world, request.headers()).await {

@@ -20,6 +20,7 @@ mod interrupts;
 mod jwt;
 mod keys;
 mod log;
+mod metrics;
 mod once;
 mod openapi;
 mod page;
@@ -39,7 +40,7 @@ mod token;
 mod world;
 
 pub use caller::Access;
-pub use holdpoint_definition::{ServerFile, ServerLimits};
+pub use holdpoint_definition::{MetricsAccess, ServerFile, ServerLimits};
 pub use keys::{KeyError, KeyRecord, Keys, NewKey};
 pub use openapi::document;
 pub use problem::{CODES, Problem};

@@ -17,7 +17,7 @@ use utoipa::OpenApi as _;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use crate::{
-    agents, caller, chat, interrupts, log,
+    agents, caller, chat, interrupts, log, metrics,
     openapi::{Api, document},
     page,
     problem::Problem,
@@ -76,6 +76,7 @@ pub(crate) fn router(world: Arc<World>, origins: &[String]) -> Router {
             }),
         )
         .route("/docs", get(page::docs))
+        .route(metrics::PATH, get(metrics::show))
         .route("/", get(page::front))
         .fallback(absent)
         .method_not_allowed_fallback(not_allowed)

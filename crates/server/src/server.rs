@@ -27,9 +27,10 @@ use crate::{
     hub::Hub,
     jwt::Tokens,
     keys::{KeyError, Keys},
+    metrics::{self, Metrics, Observer},
     reach, router,
     token::{Keyring, KeyringError},
-    world::{Served, World},
+    world::{Served, Settings, World},
 };
 
 /// How long what is in the air is awaited when the server goes.
@@ -223,6 +224,7 @@ impl Opening {
             ));
         }
         let loaded = load_all(&file, search.as_deref())?;
+        let metrics = Arc::new(Metrics::default());
         let mut engines = BTreeMap::new();
         let urls: BTreeSet<String> = loaded
             .iter()
@@ -230,10 +232,8 @@ impl Opening {
             .chain([own.clone()])
             .collect();
         for url in urls {
-            engines.insert(
-                url.clone(),
-                open(&url, &file.limits, kit.clone(), lease).await?,
-            );
+            let served = open(&url, &file.limits, kit.clone(), lease, &metrics).await?;
+            engines.insert(url, served);
         }
         let store = match engines.get(&own) {
             Some(served) => Arc::clone(served.engine.store()),
@@ -269,6 +269,7 @@ impl Opening {
             names,
             origins,
             limits,
+            metrics: metrics_access,
             ..
         } = file;
         let keyring = keyring(&own, token_keys.as_deref())?;
@@ -277,8 +278,15 @@ impl Opening {
             keys: Keys::new(store),
             tokens,
             keyring,
+            metrics_access,
         };
-        let world = Arc::new(World::new(engines, door, limits, names, search, own));
+        let settings = Settings {
+            limits,
+            names,
+            search,
+            own,
+        };
+        let world = Arc::new(World::new(engines, door, metrics, settings));
         offer(&world, definitions, loaded)?;
         publish_for_all(&world).await?;
         world.bound_to(address);
@@ -327,10 +335,11 @@ impl Server {
             agents,
             ..
         } = self;
-        for served in world.engines.values() {
-            let served = served.clone();
-            let keeping = background::keep(Arc::clone(&world), served);
+        for (store, served) in &world.engines {
+            let keeping = background::keep(Arc::clone(&world), served.clone());
             world.tasks.spawn(keeping);
+            let sampling = metrics::sample(Arc::clone(&world), store.clone(), served.clone());
+            world.tasks.spawn(sampling);
         }
         world.tokens.keep(&world.tasks, &world.closing);
         let reloading = background::reload(Arc::clone(&world), agents);
@@ -449,6 +458,7 @@ async fn open(
     limits: &ServerLimits,
     kit: Kit,
     lease: Option<Span>,
+    metrics: &Arc<Metrics>,
 ) -> Result<Served, StartError> {
     let store = reach::reach(url).await?;
     let forgetful = if store.is_durable() {
@@ -464,8 +474,11 @@ async fn open(
         ..unsaid
     };
     let hub = Arc::new(Hub::default());
-    let watcher: Arc<dyn holdpoint_engine::Watcher> = hub.clone();
-    let engine = Engine::new(store, kit, options, Some(watcher));
+    let watcher = Observer {
+        hub: Arc::clone(&hub),
+        metrics: Arc::clone(metrics),
+    };
+    let engine = Engine::new(store, kit, options, Some(Arc::new(watcher)));
     Ok(Served::new(engine, hub))
 }
 

@@ -35,6 +35,11 @@ impl Streams {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// How many are open.
+    pub(crate) fn count(&self) -> usize {
+        self.open().values().sum()
+    }
+
     /// Room for one more.
     ///
     /// # Errors
@@ -87,6 +92,7 @@ mod tests {
         let _third = streams.enter("bob").unwrap();
         assert_eq!(streams.enter("bob").unwrap_err().details["limit"], 3);
         drop(first);
+        assert_eq!(streams.count(), 2);
         assert!(streams.enter("bob").is_ok());
     }
 }

@@ -11,7 +11,7 @@ use std::{
 };
 
 use holdpoint_core::{Answer, Answers, Digest, InterruptId, RunId, State};
-use holdpoint_definition::{Names, ServerLimits};
+use holdpoint_definition::{MetricsAccess, Names, ServerLimits};
 use holdpoint_engine::{Agent, Engine, Error, Question, Submitted};
 use holdpoint_store::ThreadKey;
 use tokio::{sync::oneshot, time::Instant};
@@ -23,6 +23,7 @@ use crate::{
     hub::Hub,
     jwt::Tokens,
     keys::Keys,
+    metrics::{Metrics, Prevented},
     problem::Problem,
     room::{Place, Rooms},
     streams::Streams,
@@ -46,6 +47,8 @@ pub(crate) struct World {
     /// The URL of the server's own store.
     pub(crate) own: String,
     pub(crate) streams: Arc<Streams>,
+    pub(crate) metrics: Arc<Metrics>,
+    pub(crate) metrics_access: MetricsAccess,
     pub(crate) rooms: Rooms,
     /// Cancelled once the server is asked to go.
     pub(crate) closing: CancellationToken,
@@ -55,6 +58,15 @@ pub(crate) struct World {
     /// For which tenants which definitions are stored.
     published: Mutex<HashSet<(String, Digest)>>,
     address: OnceLock<SocketAddr>,
+}
+
+/// How a server was told to be.
+#[derive(Debug)]
+pub(crate) struct Settings {
+    pub(crate) limits: ServerLimits,
+    pub(crate) names: Names,
+    pub(crate) search: Option<OsString>,
+    pub(crate) own: String,
 }
 
 /// One store, and what is driven on it.
@@ -143,17 +155,22 @@ impl World {
     pub(crate) fn new(
         engines: BTreeMap<String, Served>,
         door: Door,
-        limits: ServerLimits,
-        names: Names,
-        search: Option<OsString>,
-        own: String,
+        metrics: Arc<Metrics>,
+        settings: Settings,
     ) -> Self {
         let Door {
             access,
             keys,
             tokens,
             keyring,
+            metrics_access,
         } = door;
+        let Settings {
+            limits,
+            names,
+            search,
+            own,
+        } = settings;
         let count = |limit: u32| usize::try_from(limit).unwrap_or(usize::MAX);
         let streams = Streams::new(count(limits.streams), count(limits.streams_per_key));
         let rooms = Rooms::new(
@@ -171,6 +188,8 @@ impl World {
             own,
             keyring,
             streams,
+            metrics,
+            metrics_access,
             rooms,
             closing: CancellationToken::new(),
             tasks: TaskTracker::new(),
@@ -433,6 +452,7 @@ impl World {
         match tell.await {
             Ok(Ok(placed)) => Ok(placed),
             Ok(Err(Error::Replayed(marked))) => {
+                self.metrics.prevented(Prevented::IdempotencyKey);
                 let key = ThreadKey {
                     tenant: tenant.into(),
                     thread: marked.thread,
@@ -455,7 +475,12 @@ impl World {
                     replayed: true,
                 })
             }
-            Ok(Err(error)) => Err(error.into()),
+            Ok(Err(error)) => {
+                if let Error::AlreadyDecided { .. } = error {
+                    self.metrics.prevented(Prevented::AlreadyDecided);
+                }
+                Err(error.into())
+            }
             Err(_) => Err(Problem::new(
                 "internal",
                 "the request broke off; look whether it was done before you send it again",

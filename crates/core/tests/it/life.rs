@@ -18,5 +18,6 @@ mod restore;
 mod steps;
 mod stopping;
 mod supersede;
+mod tallies;
 mod timers;
 mod turns;

@@ -8,8 +8,8 @@ use holdpoint_core::{
     FramePath, Hooks, IndexChange, IndexRow, Interrupt, InterruptId, InterruptKind, InterruptMode,
     Judged, JudgedCall, Limits, Lookup, Memo, Memos, Message, OnTimeout, Outcome, Params, Payload,
     Principal, PrincipalKind, Prompt, Proof, Record, Refusal, Reply, RestatedCall, Role, Seed,
-    Span, State, Supersede, Suspension, Terms, ThreadId, Timestamp, ToolCall, ToolFacts, ToolKind,
-    ToolNow, Transcript, Usage, Verdict, Work, next, past_action,
+    Span, State, Supersede, Suspension, Tally, Terms, ThreadId, Timestamp, ToolCall, ToolFacts,
+    ToolKind, ToolNow, Transcript, Usage, Verdict, Work, next, past_action, tally,
 };
 
 pub(crate) const TENANT: &str = "acme";
@@ -239,6 +239,8 @@ pub(crate) struct Thread {
     pub(crate) transcript: Transcript,
     pub(crate) memos: Memos,
     pub(crate) now: Timestamp,
+    /// What was counted of it.
+    pub(crate) tallies: Vec<Tally>,
     /// How its agent recognises that its model asks in plain words.
     pub(crate) confirm: Option<Confirmation>,
     commands: u64,
@@ -255,6 +257,7 @@ impl Thread {
             transcript: Transcript::default(),
             memos: Memos::default(),
             now: Timestamp::from_micros(BEGIN),
+            tallies: Vec::new(),
             confirm: None,
             commands: 0,
         }
@@ -322,6 +325,9 @@ impl Thread {
             .iter()
             .map(|entry| entry.event.clone())
             .collect();
+        let (before, now) = (&self.state, self.now);
+        let count = |counted| self.tallies.push(counted);
+        tally(before, &sealed.state, &sealed.entries, now, count);
         self.state = sealed.state;
         self.entries.extend(sealed.entries);
         self.records.extend(sealed.records);

@@ -7,8 +7,8 @@ use std::{
 };
 
 use holdpoint_definition::{
-    Issuer, IssuerKeys, IssuerTenant, LogFormat, Names, Problems, ServerFile, ServerLimits,
-    agent_files, load_server,
+    Issuer, IssuerKeys, IssuerTenant, LogFormat, MetricsAccess, Names, Problems, ServerFile,
+    ServerLimits, agent_files, load_server,
 };
 use insta::assert_snapshot;
 
@@ -80,6 +80,7 @@ fn a_whole_file_says_everything_with_absolute_paths() {
   cors: {origins: ["https://app.example.com", "http://localhost:3000"]}
   limits: {body: 64KiB, batch: 1, streams: 2, streamsPerKey: 3, pending_per_user: 4, pendingPerRun: 5}
   log: json
+  metrics: {open: true}
 "#,
     );
     let names = |names: [(&str, String); 2]| {
@@ -140,6 +141,7 @@ fn a_whole_file_says_everything_with_absolute_paths() {
             pending_per_run: 5,
         },
         log: LogFormat::Json,
+        metrics: MetricsAccess::Open,
     };
     assert_eq!(server(dir.path(), &text), Ok(expected));
 }
@@ -162,6 +164,7 @@ fn whatever_is_unsaid_is_as_without_a_file_but_seen_from_its_folder() {
             pending_per_run: 64,
         },
         log: LogFormat::Text,
+        metrics: MetricsAccess::Permitted,
     };
     assert_eq!(ServerFile::default(), unsaid);
     let dir = site();
@@ -171,7 +174,10 @@ fn whatever_is_unsaid_is_as_without_a_file_but_seen_from_its_folder() {
     };
     for text in [
         "apiVersion: holdpoint/v1\nkind: Server\n".to_owned(),
-        spec("  auth: {}\n  cors: {}\n  limits: {}\n  models: {}\n  stores: {}\n  agents: []\n"),
+        spec(
+            "  auth: {}\n  cors: {}\n  limits: {}\n  models: {}\n  stores: {}\n  agents: []\n  metrics: {}\n",
+        ),
+        spec("  metrics: {open: false}\n"),
     ] {
         assert_eq!(server(dir.path(), &text), Ok(expected.clone()), "{text}");
     }
@@ -223,6 +229,9 @@ fn everything_else_is_a_problem_with_its_remedy() {
         "  limits: {body: 1MB, batch: 0, streams: many, pending_per_user: -1}\n",
         "  limits: {body: 10, streamsPerkey: 1}\n",
         "  log: xml\n",
+        "  metrics: open\n",
+        "  metrics: {open: everybody}\n",
+        "  metrics: {opne: true}\n",
         "  lisen: 127.0.0.1:8888\n",
         "  tools: []\n",
     ];

@@ -16,6 +16,7 @@ use holdpoint_engine::{
 
 use super::wire::{NewInterrupt, Rejected, Said};
 use crate::{
+    metrics::Prevented,
     once::{Sent, replayed},
     path::Path,
     problem::Problem,
@@ -57,6 +58,9 @@ pub(crate) async fn create(
     let served = world.home()?;
     let _place = world.has_room(served, &caller).await?;
     let asked = served.engine.ask(request, asking).await?;
+    if asked.news == News::Known {
+        world.metrics.prevented(Prevented::SameQuestion);
+    }
     let id = asked.interrupt;
     let question = served.engine.question(caller.tenant(), id).await?;
     let question = question.ok_or_else(|| Problem::not_found("interrupt"))?;

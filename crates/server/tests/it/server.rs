@@ -5,6 +5,7 @@ mod chat;
 mod doubt;
 mod interrupts;
 mod jwt;
+mod metrics;
 mod own;
 mod runs;
 mod support;
