@@ -25,7 +25,7 @@ pub(crate) fn node(programs: &Programs) -> anyhow::Result<()> {
         npm.args(words).current_dir(&folder);
         npm
     };
-    // Without a lock file, since its one dependency is named with its exact version and has none of its own.
+    // Without a lock file, since what it depends on is named with its exact version.
     let quiet = ["--no-package-lock", "--no-audit", "--no-fund", "--silent"];
     run(npm(&["install"]).args(quiet))?;
     let mut test = npm(&["test"]);
