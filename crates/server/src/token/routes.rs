@@ -8,7 +8,7 @@ use axum::{
     http::StatusCode,
     response::{IntoResponse as _, Response},
 };
-use holdpoint_core::{Digest, Holder, InterruptStatus, RunId, Span, hex, is_name};
+use holdpoint_core::{Digest, Holder, InterruptStatus, Principal, PrincipalKind, RunId, Span, hex};
 use holdpoint_engine::{Error, Question};
 use serde::{Deserialize, Serialize};
 
@@ -16,6 +16,7 @@ use super::Claims;
 use crate::{
     caller::Caller,
     clock::rfc3339,
+    keys,
     once::Sent,
     path::Path,
     problem::Problem,
@@ -101,10 +102,9 @@ fn give(
     wish: Wish,
 ) -> Result<Given, Problem> {
     let bad = |error: String| Problem::new("bad_request", error);
-    if let Some(user) = &wish.user_id
-        && !is_name(user)
-    {
-        return Err(bad("`user_id` is no name of a user".to_owned()));
+    if let Some(user) = &wish.user_id {
+        let named = Principal::new(PrincipalKind::User, caller.tenant(), user);
+        keys::check(&named).map_err(|error| bad(format!("`user_id`: {error}")))?;
     }
     let holder = Holder::chosen(&caller.principal, wish.user_id.as_deref(), wish.roles);
     let holder = holder.map_err(Error::from)?;

@@ -285,6 +285,7 @@ async fn whoever_has_the_right_gives_tokens_and_nobody_gives_more_than_they_have
         json!({"ttl_seconds": 0}),
         json!({"ttl_seconds": 3601}),
         json!({"user_id": "a b"}),
+        json!({"user_id": "system"}),
         json!({"user": "ann"}),
     ] {
         assert_eq!(
