@@ -29,9 +29,10 @@ after(async () => {
 });
 
 /** Starts a program. What it said, and how it ended, comes when it has. */
-function start(program, words) {
-  const env = { ...process.env, HOLDPOINT_URL: server.url };
-  const running = spawn(program, words, { env, stdio: ["ignore", "pipe", "pipe"] });
+function start(program, words, input = "") {
+  const env = { ...process.env, HOLDPOINT_URL: server.url, PYTHONDONTWRITEBYTECODE: "1", PYTHONUTF8: "1" };
+  const running = spawn(program, words, { env, stdio: ["pipe", "pipe", "pipe"] });
+  running.stdin.end(input);
   let out = "";
   let errors = "";
   running.stdout.on("data", (text) => (out += text));
@@ -42,11 +43,11 @@ function start(program, words) {
 const python = (node, title) => start("python3", [join(examples, "ask.py"), node, title]);
 const typescript = (node, title) => start(process.execPath, [join(built, "ask.mjs"), node, title]);
 
-/** The question of this node, once it is asked. */
-async function pending(node) {
+/** The question of this node, or else of this workflow, once it is asked. */
+async function pending(who) {
   for (;;) {
     const page = await (await fetch(`${server.url}/api/v1/interrupts?status=pending`)).json();
-    const found = page.items.filter((item) => item.node_id === node);
+    const found = page.items.filter((item) => item.node_id === who || item.workflow_id === who);
     assert.ok(found.length <= 1, "it is asked once");
     if (found.length === 1) return found[0];
     await new Promise((resolve) => setTimeout(resolve, 20));
@@ -84,4 +85,46 @@ test("a TypeScript program asks for a number, and gets one", async () => {
   const ended = await asking;
   assert.equal(ended.code, 0, ended.errors);
   assert.deepEqual(JSON.parse(ended.out), { status: "resolved", input: 3, by: "dev" });
+});
+
+test("a voice asks before it does what cannot be undone", async () => {
+  const heard = "lights on\nTransfer 500 € to *Bob*\n删除 everything\n";
+  const talking = start("python3", [join(examples, "voice.py")], heard);
+  const transfer = await pending("voice");
+  assert.equal(transfer.data.heard, "Transfer 500 € to *Bob*");
+  assert.equal(await say(transfer, "resolve", { approved: true }), 200);
+  let next = await pending("voice");
+  while (next.id === transfer.id) next = await pending("voice");
+  assert.equal(await say(next, "reject", { comment: "certainly <not>" }), 200);
+  const ended = await talking;
+  assert.equal(ended.code, 0, ended.errors);
+  assert.deepEqual(ended.out.trim().split("\n"), [
+    "OK. lights on.",
+    "One moment. I am asking for approval.",
+    "Approved by dev. Transfer 500 to Bob .",
+    "One moment. I am asking for approval.",
+    "I will not do that. certainly not .",
+  ]);
+});
+
+test("a guardrail has a person review what fails its checks", async () => {
+  const guard = (text) => start("python3", [join(examples, "guard.py")], text);
+  assert.equal((await guard("Nothing special.\n")).out, "Nothing special.\n");
+  const text = "Write to ann@example.com.\n";
+  const held = guard(text);
+  const review = await pending("guard");
+  assert.deepEqual([review.type, review.data], ["review", { text, findings: ["an address of a person"] }]);
+  assert.equal(await say(review, "resolve", { approved: true }), 200);
+  assert.deepEqual([(await held).code, (await held).out], [0, text]);
+  const refused = guard("4111 1111 1111 1111");
+  assert.equal(await say(await pending("guard"), "reject", {}), 200);
+  assert.deepEqual([(await refused).code, (await refused).out], [1, ""]);
+});
+
+test("a client streams what an agent says, and answers where it stops", async () => {
+  const words = [join(examples, "talk.py"), "approval-agent", "deploy-123", "部署 v2.0 到生产环境"];
+  const ended = await start("python3", words, "y\n");
+  assert.equal(ended.code, 0, ended.errors);
+  assert.match(ended.out, /Please confirm/);
+  assert.match(ended.out, /部署完成/);
 });
