@@ -150,7 +150,7 @@ impl Pass {
         if self.user != by.name {
             return bad("it is for somebody else");
         }
-        // Nobody comes with another person's; a service may carry what it was given for others.
+        // Nobody comes with another person's; a service brings only what it gave out itself.
         match self.carrier.kind {
             PrincipalKind::Agent => {
                 let by = self.carrier.to_string();
@@ -158,6 +158,9 @@ impl Pass {
             }
             PrincipalKind::User if self.carrier.name != self.user => {
                 return bad("it is for somebody else");
+            }
+            PrincipalKind::Service if self.carrier != self.issuer => {
+                return bad("another one gave it out");
             }
             PrincipalKind::User | PrincipalKind::Service | PrincipalKind::Local => {}
         }

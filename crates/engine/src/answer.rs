@@ -2,10 +2,10 @@
 
 use holdpoint_core::{
     Action, ActionId, Answer, Answers, Ask, Bond, Command, Context, Decision, Digest, Index,
-    InterruptId, InterruptStatus, Prompt, Refusal, Reply, RestatedCall, RunId, State, Subject,
-    ThreadKind, Timestamp, Verdict, closing, decide, decode_records,
+    IndexRow, InterruptId, InterruptStatus, Prompt, Refusal, Reply, RestatedCall, RunId, State,
+    Subject, ThreadKind, Timestamp, Verdict, closing, decide, decode_records,
 };
-use holdpoint_store::{Direction, Head, Scan, ThreadKey};
+use holdpoint_store::{Head, ThreadKey};
 use serde_json::Value;
 
 use crate::{
@@ -389,6 +389,16 @@ impl Engine {
         Ok(judge::drift(action, &pinned, caller))
     }
 
+    /// The row that says where a question of this thread was closed.
+    async fn closed_row(
+        &self,
+        key: &ThreadKey,
+        interrupt: InterruptId,
+    ) -> Result<Option<IndexRow>, Error> {
+        let row = self.row_of(&key.tenant, Index::Closed, interrupt).await?;
+        Ok(row.filter(|row| row.thread == key.thread))
+    }
+
     /// Adds to a refusal who decided before, which only the journal knows.
     pub(crate) async fn explain(&self, key: &ThreadKey, refusal: Refusal) -> Result<Error, Error> {
         if let Refusal::Expired { .. } = refusal {
@@ -400,16 +410,18 @@ impl Engine {
         let Refusal::NotPending { interrupt } = refusal else {
             return Ok(refusal.into());
         };
-        let scan = Scan {
-            index: Index::Closed,
-            key: Some(interrupt.to_string()),
-            up_to: None,
-            direction: Direction::Forward,
-            after: None,
-            limit: 1,
-        };
-        let rows = self.store().scan(&key.tenant, scan).await?;
-        let Some(row) = rows.first().filter(|row| row.thread == key.thread) else {
+        let mut row = self.closed_row(key, interrupt).await?;
+        if row.is_none() {
+            let state = self.state(key).await?;
+            if state.is_some_and(|state| state.interrupts.contains_key(&interrupt)) {
+                // A driver found it due just then, and what it did about that was dropped together with the answer.
+                let expired = Refusal::Expired { interrupt };
+                return Box::pin(self.explain(key, expired)).await;
+            }
+            // It was closed between these two looks, if it ever was.
+            row = self.closed_row(key, interrupt).await?;
+        }
+        let Some(row) = row else {
             return Ok(Refusal::NotPending { interrupt }.into());
         };
         let seq = u64::try_from(row.sort).unwrap_or(0);

@@ -45,9 +45,10 @@ pub struct Asked {
 pub enum News {
     /// It was not.
     New,
-    /// It was: the same request came before, the same question of the same node is pending, or it was answered at the same
-    /// checkpoint.
+    /// The same question of the same node is pending, or was answered at the same checkpoint.
     Known,
+    /// The same request came before.
+    Replayed,
 }
 
 /// How often a question is looked at, where nothing tells us of a change.
@@ -126,7 +127,10 @@ impl Engine {
         let mut told = self.told(key, |_| true).await?;
         told.retain(|question| Some(question.interrupt.run) == marked.run);
         let question = told.pop().filter(|_| marked.thread == key.thread);
-        Ok(known(question.ok_or(Refusal::NotFound)?.interrupt.id))
+        Ok(Asked {
+            interrupt: question.ok_or(Refusal::NotFound)?.interrupt.id,
+            news: News::Replayed,
+        })
     }
 
     /// The same question, where the asking program says by its checkpoint that it asks once more what was answered.
@@ -261,7 +265,7 @@ impl Engine {
         &self,
         request: impl Into<Request>,
         interrupt: InterruptId,
-    ) -> Result<(), Error> {
+    ) -> Result<News, Error> {
         let request = request.into();
         let tenant = &request.by.actor.tenant;
         let key = self.find_question(tenant, interrupt).await?;
@@ -269,11 +273,12 @@ impl Engine {
         if let Some(mark) = &request.mark
             && self.marked(tenant, mark).await?.is_some()
         {
-            return Ok(());
+            return Ok(News::Replayed);
         }
         let order = request.order(Command::Withdraw { interrupt });
         match self.append_open(&key, order).await {
-            Ok(_) | Err(Error::Replayed(_)) => Ok(()),
+            Ok(_) => Ok(News::New),
+            Err(Error::Replayed(_)) => Ok(News::Replayed),
             Err(Error::Refused(refusal)) => Err(self.explain(&key, refusal).await?),
             Err(error) => Err(error),
         }

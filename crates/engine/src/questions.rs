@@ -181,7 +181,7 @@ impl Engine {
         Ok(None)
     }
 
-    async fn row_of(
+    pub(crate) async fn row_of(
         &self,
         tenant: &str,
         index: Index,

@@ -65,7 +65,8 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Body<T> {
             return Err(Problem::bad_body("it must be a JSON object"));
         }
         let canonical = serde_json_canonicalizer::to_string(&parsed).map_err(Problem::bad_body)?;
-        let value = serde_json::from_value(parsed).map_err(Problem::bad_body)?;
+        // With the place of what does not fit.
+        let value = serde_path_to_error::deserialize(parsed).map_err(Problem::bad_body)?;
         Ok(Self { value, canonical })
     }
 }

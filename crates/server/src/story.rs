@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// How often a sign of life is given.
-const HEARTBEAT: Duration = Duration::from_secs(15);
+pub(crate) const HEARTBEAT: Duration = Duration::from_secs(15);
 /// How long what is held back waits for more of it, and the head of an answer for its first bytes: so that what happens
 /// at once is one packet.
 const BREATH: Duration = Duration::from_millis(50);

@@ -476,7 +476,7 @@ impl World {
                 })
             }
             Ok(Err(error)) => {
-                if let Error::AlreadyDecided { .. } = error {
+                if let Error::AlreadyDecided { .. } | Error::TokenUsed { .. } = error {
                     self.metrics.prevented(Prevented::AlreadyDecided);
                 }
                 Err(error.into())

@@ -9,6 +9,9 @@ use serde_json::{Map, Value};
 use super::{Invalid, wire};
 use crate::Asking;
 
+/// The longest name of a workflow or a node.
+const MAX_NAME: usize = 256;
+
 /// What an interrupt is created with.
 ///
 /// Workflow and node say who asks. The same question of the same node is the same interrupt while it is pending; with a
@@ -170,6 +173,15 @@ impl InterruptOptions {
     pub fn into_asking(self) -> Result<Asking, Invalid> {
         if self.workflow_id.is_empty() {
             return Err(Invalid::new("`workflow_id` is empty"));
+        }
+        for (what, name) in [
+            ("workflow_id", &self.workflow_id),
+            ("node_id", &self.node_id),
+        ] {
+            if name.chars().count() > MAX_NAME {
+                let reason = format!("`{what}` is longer than {MAX_NAME} characters");
+                return Err(Invalid::new(reason));
+            }
         }
         let timeout = span(self.timeout.unwrap_or(Self::DEFAULT_TIMEOUT))?;
         let prompt = Prompt {

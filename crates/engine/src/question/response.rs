@@ -167,6 +167,18 @@ impl Response {
     ///
     /// It does not say whether it is approved, or chooses where there is nothing to choose.
     fn to_value(&self, kind: InterruptKind, prompt: &Prompt) -> Result<Value, Invalid> {
+        let says_nothing =
+            self.approved.is_none() && self.input.is_none() && self.option_id.is_none();
+        if says_nothing && !prompt.options.is_empty() {
+            let ids: Vec<&str> = prompt.options.iter().map(|it| it.id.as_str()).collect();
+            let reason = format!("`option_id` is missing: one of {}", ids.join(", "));
+            return Err(Invalid::new(reason));
+        }
+        if says_nothing && kind == InterruptKind::Input {
+            return Err(Invalid::new(
+                "`input` is missing: this asks for something to be put in",
+            ));
+        }
         let approved = match (self.approved, kind.wants_yes_or_no()) {
             (Some(approved), _) => approved,
             (None, false) => true,

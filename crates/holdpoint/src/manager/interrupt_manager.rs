@@ -114,10 +114,10 @@ impl InterruptManager {
         match asked.news {
             News::New => self.tell(interrupt.clone(), |_| true),
             // Whoever created it may have died before everyone was told.
-            News::Known if interrupt.status == InterruptStatus::Pending => {
+            News::Known | News::Replayed if interrupt.status == InterruptStatus::Pending => {
                 self.tell(interrupt.clone(), |handler| !handler.name.is_empty());
             }
-            News::Known => {}
+            News::Known | News::Replayed => {}
         }
         Ok(interrupt)
     }
@@ -279,7 +279,7 @@ impl InterruptManager {
     /// [`NotFound`](ManagerError::NotFound); [`AlreadyFinal`](ManagerError::AlreadyFinal); the store fails.
     pub async fn cancel(&self, id: InterruptId) -> Result<(), ManagerError> {
         match self.engine.withdraw(&self.by, id).await {
-            Ok(()) => Ok(()),
+            Ok(_) => Ok(()),
             Err(error) => Err(self.explain(id, error).await?),
         }
     }

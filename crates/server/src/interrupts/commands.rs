@@ -58,21 +58,23 @@ pub(crate) async fn create(
     let served = world.home()?;
     let _place = world.has_room(served, &caller).await?;
     let asked = served.engine.ask(request, asking).await?;
-    if asked.news == News::Known {
-        world.metrics.prevented(Prevented::SameQuestion);
+    match asked.news {
+        News::New => {}
+        News::Known => world.metrics.prevented(Prevented::SameQuestion),
+        News::Replayed => world.metrics.prevented(Prevented::IdempotencyKey),
     }
     let id = asked.interrupt;
     let question = served.engine.question(caller.tenant(), id).await?;
     let question = question.ok_or_else(|| Problem::not_found("interrupt"))?;
     let status = match asked.news {
         News::New => StatusCode::CREATED,
-        News::Known => StatusCode::OK,
+        News::Known | News::Replayed => StatusCode::OK,
     };
     let mut response = (status, Json(Interrupt::from(question))).into_response();
     if let Ok(location) = HeaderValue::from_str(&format!("/api/v1/interrupts/{id}")) {
         response.headers_mut().insert(header::LOCATION, location);
     }
-    Ok(response)
+    Ok(replayed(response, asked.news == News::Replayed))
 }
 
 /// Answers an interrupt.
@@ -168,8 +170,12 @@ pub(crate) async fn cancel(
         let error = format!("an agent asks this; `POST /api/v1/runs/{run}/cancel` stops its run");
         return Err(Problem::new("use_runs_api", error));
     }
-    served.engine.withdraw(sent.request, id).await?;
+    let news = served.engine.withdraw(sent.request, id).await?;
+    if news == News::Replayed {
+        world.metrics.prevented(Prevented::IdempotencyKey);
+    }
     let question = served.engine.question(tenant, id).await?;
     let question = question.ok_or_else(|| Problem::not_found("interrupt"))?;
-    Ok(Json(Interrupt::from(question)).into_response())
+    let response = Json(Interrupt::from(question)).into_response();
+    Ok(replayed(response, news == News::Replayed))
 }

@@ -167,7 +167,7 @@ pub(crate) async fn wait(
     if accept.is_some_and(|accept| accept.contains("text/event-stream")) {
         return wait::stream(&world, served, question, caller.pass, permit).await;
     }
-    let question = wait::poll(&world, served, question, patience).await?;
+    let question = wait::poll(&world, served, question, &caller.pass, patience).await?;
     drop(permit);
     Ok(Json(Interrupt::from(question)).into_response())
 }

@@ -12,7 +12,7 @@ use crate::{
     follow::{Follow, Seen},
     frames::run,
     problem::Problem,
-    story::{self, Interruption, Source, Story},
+    story::{self, HEARTBEAT, Interruption, Source, Story},
     streams::Permit,
     world::{Served, World},
 };
@@ -25,6 +25,7 @@ pub(super) async fn poll(
     world: &World,
     served: &Served,
     question: Question,
+    pass: &Pass,
     patience: Duration,
 ) -> Result<Question, Problem> {
     if question.status != InterruptStatus::Pending {
@@ -41,10 +42,22 @@ pub(super) async fn poll(
             }
         }
     };
+    let revoked = async {
+        loop {
+            sleep(HEARTBEAT).await;
+            if !pass.holds(world).await {
+                return;
+            }
+        }
+    };
     tokio::select! {
         closed = closed => closed?,
         () = sleep(patience) => {}
         () = world.closing.cancelled() => return Err(Problem::shutting_down()),
+        () = revoked => {
+            let error = "what you were let in by does not hold any more";
+            return Err(Problem::new("unauthorized", error));
+        }
     }
     let now = served.engine.question(&question.key.tenant, id).await?;
     Ok(now.unwrap_or(question))

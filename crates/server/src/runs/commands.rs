@@ -141,7 +141,7 @@ async fn by_token(
         let is_seen = seen.iter().any(|(id, _)| *id == ask.action_id);
         ask.subject.params_hash().is_some() && !is_seen
     });
-    if let Some(unseen) = unseen {
+    if let Some(unseen) = unseen.filter(|_| !approval.is_no()) {
         let id = unseen.action_id;
         let error = format!(
             "`params_hash` is missing for `{id}`: an approval by a token says what was seen"

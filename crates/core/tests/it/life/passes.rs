@@ -135,7 +135,18 @@ fn a_pass_for_anything_else_is_refused_and_changes_nothing() {
     let agent = Principal::new(PrincipalKind::Agent, TENANT, "bob");
     let refusal = answer(&mut thread, agent, by(good.clone())).unwrap_err();
     assert_eq!(refusal.code(), "forbidden", "an agent never decides");
-    answer(&mut thread, user("bob"), by(good)).unwrap();
+    let carried = |name: &str| Pass {
+        carrier: Principal::new(PrincipalKind::Service, TENANT, name).actor,
+        ..good.clone()
+    };
+    let refusal = answer(&mut thread, user("bob"), by(carried("other"))).unwrap_err();
+    assert_eq!(
+        refusal.code(),
+        "bad_token",
+        "a service that did not give it"
+    );
+    assert_eq!(thread.state, before);
+    answer(&mut thread, user("bob"), by(carried("desk"))).unwrap();
 }
 
 #[test]

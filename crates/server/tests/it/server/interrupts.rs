@@ -138,7 +138,19 @@ async fn whoever_follows_an_interrupt_on_another_server_is_told_there() {
 #[tokio::test]
 async fn what_does_not_fit_is_explained_and_changes_nothing() {
     let world = World::dev().await;
-    let bad: [(Value, u16, &str, &str); 8] = [
+    let bad: [(Value, u16, &str, &str); 10] = [
+        (
+            json!({"workflow_id": 5, "type": "input"}),
+            400,
+            "bad_request",
+            "workflow_id: invalid type",
+        ),
+        (
+            json!({"workflow_id": "w".repeat(257), "type": "input"}),
+            422,
+            "bad_question",
+            "longer than 256",
+        ),
         (json!({}), 400, "bad_request", "workflow_id"),
         (
             json!({"workflow_id": "w", "type": "wish"}),
@@ -266,8 +278,8 @@ async fn a_request_that_is_sent_twice_is_done_once() {
     let ((status, closed), replayed) = send(&resolve, &yes, "k2").await;
     assert_eq!((status, replayed), (200, false));
     // The question is over, and its request is known still: it is not asked anew.
-    let ((status, again), _) = send(ALL, &deploy("a"), "k1").await;
-    assert_eq!((status, &again), (200, &closed));
+    let ((status, again), replayed) = send(ALL, &deploy("a"), "k1").await;
+    assert_eq!((status, &again, replayed), (200, &closed, true));
     let ((status, again), replayed) = send(&resolve, &yes, "k2").await;
     assert_eq!((status, &again, replayed), (200, &closed, true));
     let ((status, problem), _) = send(&resolve, &json!({"approved": false}), "k2").await;
@@ -280,9 +292,10 @@ async fn a_request_that_is_sent_twice_is_done_once() {
     assert_eq!(status, 201);
     assert_ne!(other["id"], asked["id"]);
     let cancel = format!("{}/cancel", at(&other));
-    for _ in 0..2 {
-        let ((status, canceled), _) = send(&cancel, &json!({}), "k4").await;
-        assert_eq!((status, &canceled["status"]), (200, &json!("canceled")));
+    for is_second in [false, true] {
+        let ((status, canceled), replayed) = send(&cancel, &json!({}), "k4").await;
+        assert_eq!((status, replayed), (200, is_second));
+        assert_eq!(canceled["status"], "canceled");
     }
     // The same question that is pending already is noted under the second request's name, too.
     let pending = raised(&world, &deploy("b")).await;
@@ -563,4 +576,61 @@ async fn a_server_that_goes_sends_who_waits_elsewhere() {
     let (status, problem) = read(polling.await.unwrap().unwrap()).await;
     assert_eq!((status, &problem["code"]), (503, &json!("shutting_down")));
     assert!(following.text().await.unwrap().contains("event: closing"));
+}
+
+#[tokio::test]
+async fn whoever_answers_at_the_last_moment_wins_or_is_told_that_it_expired() {
+    let world = World::dev().await;
+    let mut told = Vec::new();
+    // Some questions are answered long before they expire, some long after, and most just then.
+    for at_ms in [20, 300].into_iter().chain(90..125) {
+        let mut body = deploy(&format!("n{at_ms}"));
+        body["timeout"] = 120_000_000.into();
+        let asked = raised(&world, &body).await;
+        let path = format!("{}/resolve", at(&asked));
+        tokio::time::sleep(Duration::from_millis(at_ms)).await;
+        let yes = json!({"approved": true});
+        let late = (0..8).map(|_| world.post(&path, &yes));
+        for (status, problem) in futures::future::join_all(late).await {
+            let code = problem["code"].as_str().unwrap_or("won").to_owned();
+            assert!([200, 409].contains(&status), "{problem}");
+            told.push(code);
+        }
+    }
+    for code in ["won", "already_decided", "expired"] {
+        assert!(told.iter().any(|it| it == code), "{code}: {told:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_choice_must_be_made_where_there_is_one() {
+    let world = World::dev().await;
+    let mut body = deploy("a");
+    body["type"] = "input".into();
+    body["options"] = json!([{"id": "blue", "label": "Blue"}, {"id": "green", "label": "Green"}]);
+    let asked = raised(&world, &body).await;
+    let resolve = format!("{}/resolve", at(&asked));
+    let (status, problem) = world.post(&resolve, &json!({})).await;
+    assert_eq!((status, &problem["code"]), (422, &json!("bad_answer")));
+    let error = problem["error"].as_str().unwrap();
+    assert!(error.contains("one of blue, green"), "{error}");
+    let (status, closed) = world.post(&resolve, &json!({"option_id": "green"})).await;
+    assert_eq!(
+        (status, &closed["response"]["option_id"]),
+        (200, &json!("green"))
+    );
+}
+
+#[tokio::test]
+async fn a_key_that_is_revoked_meanwhile_waits_for_nothing() {
+    let world = World::new(Access::Keys, |_| {}).await;
+    let (id, ann) = world.key(PrincipalKind::User, "acme", "ann").await;
+    let asked = world.posting(ALL, &deploy("a")).bearer_auth(&ann);
+    let (_, asked) = read(asked.send().await.unwrap()).await;
+    let path = format!("{}/wait?timeout=60", at(&asked));
+    let polling = tokio::spawn(world.request(Method::GET, &path).bearer_auth(&ann).send());
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    world.keys().revoke(&id).await.unwrap();
+    let (status, problem) = read(polling.await.unwrap().unwrap()).await;
+    assert_eq!((status, &problem["code"]), (401, &json!("unauthorized")));
 }

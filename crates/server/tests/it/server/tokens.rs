@@ -256,9 +256,21 @@ async fn a_token_is_for_one_run_one_user_one_tenant_one_call_and_a_while() {
         "pending",
         "nothing of that changed anything"
     );
-    // A service that was given it for somebody carries it.
-    let carried = office.use_token(&office.desk, &asked, &token).await;
+    let (_, other) = office
+        .world
+        .key(PrincipalKind::Service, "acme", "other")
+        .await;
+    for service in [&other, &office.desk] {
+        let carried = office.use_token(service, &asked, &token).await;
+        assert_eq!(code(carried), refused(403, "bad_token"), "it gave out none");
+    }
+    // A service brings what it gave out; and whoever says no need not have looked.
+    let given = json!({"user_id": "bob"});
+    let token = office.token(&office.desk, &asked, &given).await;
+    let no = json!({"resume_token": token, "approval": {"approved": false, "comment": "no"}});
+    let carried = office.send(&office.desk, &path, &no).await;
     assert_eq!(carried.0, 200, "{}", carried.1);
+    assert_eq!(office.status(&asked).await, "rejected");
 }
 
 #[tokio::test]
