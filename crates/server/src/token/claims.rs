@@ -4,8 +4,7 @@ use std::collections::BTreeSet;
 
 use base64::{Engine as _, prelude::BASE64_URL_SAFE_NO_PAD};
 use holdpoint_core::{
-    Actor, Digest, Interrupt, InterruptId, Pass, Principal, PrincipalKind, Refusal, RunId,
-    Timestamp,
+    Actor, Digest, InterruptId, Pass, Principal, PrincipalKind, Refusal, RunId, Timestamp,
 };
 use serde::{Deserialize, Serialize};
 
@@ -39,15 +38,6 @@ pub(crate) struct Claims {
 }
 
 impl Claims {
-    /// Binds what is to be issued to a question.
-    pub(crate) fn bind(&mut self, interrupt: &Interrupt) {
-        self.run = interrupt.run;
-        self.interrupt = interrupt.id;
-        self.nonce.clone_from(&interrupt.nonce);
-        self.plan_version = interrupt.plan_version;
-        self.subject = interrupt.subject();
-    }
-
     /// As a text that is signed with the first key of a ring.
     pub(crate) fn spell(&self, keys: &Keyring) -> String {
         let body = serde_json::to_vec(self).unwrap_or_default();

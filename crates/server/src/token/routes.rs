@@ -8,7 +8,7 @@ use axum::{
     http::StatusCode,
     response::{IntoResponse as _, Response},
 };
-use holdpoint_core::{Digest, Holder, InterruptStatus, Principal, PrincipalKind, RunId, Span, hex};
+use holdpoint_core::{Holder, InterruptStatus, Principal, PrincipalKind, RunId, Span, hex};
 use holdpoint_engine::{Error, Question};
 use serde::{Deserialize, Serialize};
 
@@ -121,14 +121,14 @@ fn give(
     let interrupt = &question.interrupt;
     let now = served.engine.store().now();
     let until = now + Span::from_secs(lasts);
-    let mut claims = Claims {
+    let claims = Claims {
         id: format!("tok_{}", hex(&random)),
         tenant: caller.tenant().to_owned(),
         run: interrupt.run,
         interrupt: interrupt.id,
-        nonce: String::new(),
-        plan_version: 0,
-        subject: Digest::default(),
+        nonce: interrupt.nonce.clone(),
+        plan_version: interrupt.plan_version,
+        subject: interrupt.subject(),
         user: holder.user,
         roles: holder.roles,
         issued_at: now,
@@ -136,7 +136,6 @@ fn give(
         issuer: caller.principal.actor.clone(),
         issuer_key: caller.pass.key().map(str::to_owned),
     };
-    claims.bind(interrupt);
     Ok(Given {
         resume_token: claims.spell(keyring),
         token_id: claims.id,
