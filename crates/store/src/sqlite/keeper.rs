@@ -11,7 +11,11 @@ use std::{
 
 use rusqlite::Connection;
 
-/// How many pages of the log are moved at once: what is written again and again goes to its place once in 16 MiB.
+/// How many pages of the log are moved at once beside the writer. While they are, the disk is busy and commits take longer,
+/// so it is a little and often: for half a second of runs, not for five.
+const FEW: i64 = 256;
+
+/// How many the writer moves at once where many write: what is written again and again goes to its place once in 16 MiB.
 const ENOUGH: i64 = 2_048;
 
 /// At how many pages the writer moves them itself. A longer log is slower to read: its index comes in pieces of this size,
@@ -53,7 +57,7 @@ impl Keeper {
             return;
         }
         if writes >= CROWD {
-            move_enough(conn);
+            move_if(conn, ENOUGH);
         } else if let Some(nudge) = &self.nudge {
             // One that is at work looks again when it is done.
             let _ = nudge.try_send(());
@@ -73,14 +77,14 @@ impl Drop for Keeper {
 
 fn keep(conn: &Connection, nudged: &Receiver<()>) {
     while nudged.recv().is_ok() {
-        move_enough(conn);
+        move_if(conn, FEW);
     }
 }
 
-/// Moves what is in the log to its place, if it is enough.
-fn move_enough(conn: &Connection) {
+/// Moves what is in the log to its place, if it is so much.
+fn move_if(conn: &Connection, enough: i64) {
     // A failure is no harm: the next commit meets it too, and says so.
-    if backlog(conn).is_ok_and(|pages| pages >= ENOUGH) {
+    if backlog(conn).is_ok_and(|pages| pages >= enough) {
         drop(checkpoint(conn, "PASSIVE"));
     }
 }
@@ -111,7 +115,7 @@ mod tests {
             .unwrap();
         let other = connection::keeper(&path).unwrap();
         let few = backlog(&other).unwrap();
-        assert!((100..ENOUGH).contains(&few), "{few} pages");
+        assert!((100..FEW).contains(&few), "{few} pages");
         let mut keeper = Keeper::start(connection::keeper(&path).unwrap()).unwrap();
         for _ in 0..COMMITS {
             keeper.committed(&writer, 1);
@@ -121,9 +125,9 @@ mod tests {
 
         let mut keeper = Keeper::start(connection::keeper(&path).unwrap()).unwrap();
         writer
-            .execute_batch("INSERT INTO t VALUES (zeroblob(20000000))")
+            .execute_batch("INSERT INTO t VALUES (zeroblob(3000000))")
             .unwrap();
-        assert!(backlog(&other).unwrap() >= ENOUGH);
+        assert!((FEW..ENOUGH).contains(&backlog(&other).unwrap()));
         for _ in 0..COMMITS {
             keeper.committed(&writer, 1);
         }
