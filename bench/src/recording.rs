@@ -11,7 +11,7 @@ use holdpoint_core::{
     Digest, Index, IndexRow, OwnerId, Payload, Record, Span, ThreadId, Timestamp,
 };
 use holdpoint_store::{
-    Append, AppendError, Appended, BackupError, Cell, CellChange, Epoch, Fence, Head, Import,
+    Amendment, Append, AppendError, Appended, BackupError, Cell, Epoch, Fence, Head, Import,
     KeptCell, KeptCells, LeaseAfter, LeaseError, Part, Scan, SharedStore, Space, Store, ThreadKey,
     Unavailable,
 };
@@ -196,8 +196,8 @@ impl Store for Recording {
         self.inner.cells(tenant, space, after, limit).await
     }
 
-    async fn set_cell(&self, tenant: &str, change: CellChange) -> Result<u64, AppendError> {
-        self.inner.set_cell(tenant, change).await
+    async fn amend(&self, tenant: &str, amendment: Amendment) -> Result<Vec<u64>, AppendError> {
+        self.inner.amend(tenant, amendment).await
     }
 
     async fn sweep(&self, limit: usize) -> Result<usize, Unavailable> {

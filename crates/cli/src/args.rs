@@ -136,6 +136,8 @@ Examples:
     Serve(Serve),
     /// Make, list and revoke the keys by which callers of a server are known
     Keys(Keys),
+    /// See what could not be told to webhooks, and tell it again
+    Webhooks(Webhooks),
     /// Copy a store to a file, while it is in use
     #[command(after_help = "\
 The copy is the store as it was at one moment. It can be read like any store (`--store sqlite:FILE`); nothing goes on \
@@ -460,6 +462,57 @@ pub(crate) enum KeyKind {
 pub(crate) struct RevokeKey {
     /// The key's id, as it is listed
     pub(crate) id: String,
+    #[command(flatten)]
+    pub(crate) common: Common,
+}
+
+/// `holdpoint webhooks`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Webhooks stand in the configuration of a server (`webhooks:`). What could not be delivered for days is given up, and kept \
+as a dead letter until it is sent again or discarded.
+
+Examples:
+  holdpoint webhooks list
+  holdpoint webhooks dead pager
+  holdpoint webhooks resend pager
+  holdpoint webhooks resend pager int_01a1e1ba1f137001a7088dfee295d7a7")]
+pub(crate) struct Webhooks {
+    #[command(subcommand)]
+    pub(crate) command: WebhooksCommand,
+}
+
+/// What is done with webhooks.
+#[derive(Debug, Subcommand)]
+pub(crate) enum WebhooksCommand {
+    /// List webhooks, and how much is still to be told to each
+    List(Threads),
+    /// List what could not be delivered
+    Dead(DeadLetters),
+    /// Deliver it once more
+    Resend(DeadLetters),
+    /// Forget it
+    Discard(DeadLetters),
+    /// Forget a webhook that no server has any more, with everything that it was still to be told
+    Remove(RemoveWebhook),
+}
+
+/// What could not be delivered.
+#[derive(Debug, Args)]
+pub(crate) struct DeadLetters {
+    /// The webhook
+    pub(crate) name: String,
+    /// Only what is about this interrupt
+    pub(crate) interrupt: Option<InterruptId>,
+    #[command(flatten)]
+    pub(crate) threads: Threads,
+}
+
+/// `holdpoint webhooks remove`.
+#[derive(Debug, Args)]
+pub(crate) struct RemoveWebhook {
+    /// The webhook
+    pub(crate) name: String,
     #[command(flatten)]
     pub(crate) common: Common,
 }

@@ -190,11 +190,16 @@ pub enum Index {
     Fork,
     /// Pending interrupts of agents by who asked for the run: key = the principal, sort = when it was asked.
     Asked,
+    /// What is still to be told to somebody outside: key = the endpoint and the interrupt (so by age), sort = the sequence of
+    /// the event that is told.
+    Outbox,
+    /// What could not be told, and is not tried any more; as [`Index::Outbox`].
+    DeadLetter,
 }
 
 impl Index {
     /// All of them.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 12] = [
         Self::Runnable,
         Self::Pending,
         Self::Due,
@@ -205,6 +210,8 @@ impl Index {
         Self::Grant,
         Self::Fork,
         Self::Asked,
+        Self::Outbox,
+        Self::DeadLetter,
     ];
 
     /// The number a store keeps.
@@ -221,6 +228,8 @@ impl Index {
             Self::Grant => 8,
             Self::Fork => 9,
             Self::Asked => 10,
+            Self::Outbox => 11,
+            Self::DeadLetter => 12,
         }
     }
 }

@@ -66,6 +66,12 @@ pub enum Refusal {
     /// The token by which an answer is given does not hold any more.
     #[error("the token has expired: ask for a new one")]
     PassExpired,
+    /// An answer by a token lets something run, and does not say that it was seen.
+    #[error("`params_hash` is missing for `{action}`: an approval by a token says what was seen")]
+    Unseen {
+        /// The action.
+        action: ActionId,
+    },
     /// The answer does not fit the question.
     #[error("the answer does not fit the question: {0}")]
     Misfit(#[from] Misfit),
@@ -132,6 +138,7 @@ impl Refusal {
             Self::NotPermitted { .. } => "forbidden",
             Self::BadPass { .. } => "bad_token",
             Self::PassExpired => "token_expired",
+            Self::Unseen { .. } => "bad_answer",
             Self::Misfit(_) => "misfit",
             Self::StaleQuestion { .. } => "stale_question",
             Self::PlanVersionMismatch { .. } => "plan_version_mismatch",

@@ -189,7 +189,7 @@ pub use holdpoint_yaml::{Problem, Problems};
 pub use load::{Loaded, load, load_for, load_in, load_str, scenario_of};
 pub use names::{Names, Setting};
 pub use server::{
-    Issuer, IssuerKeys, IssuerTenant, LogFormat, MetricsAccess, ServerFile, ServerLimits,
+    Issuer, IssuerKeys, IssuerTenant, LogFormat, MetricsAccess, ServerFile, ServerLimits, Webhook,
     agent_files, load_server,
 };
 pub use store::store_variable;

@@ -9,7 +9,10 @@ mod limits;
 mod mapping;
 mod metrics;
 mod origin;
+mod outbound;
 mod size;
+mod tenant;
+mod webhook;
 
 use std::{
     collections::BTreeSet,
@@ -23,12 +26,14 @@ pub use agents::agent_files;
 pub use issuer::{Issuer, IssuerKeys, IssuerTenant};
 pub use limits::ServerLimits;
 pub use metrics::MetricsAccess;
+pub use webhook::Webhook;
 
 use crate::{command::Base, frame::API_VERSION, load, names::Names, store};
 
 const KIND: &str = "Server";
-const KEYS: [&str; 10] = [
+const KEYS: [&str; 11] = [
     "listen", "store", "agents", "models", "stores", "auth", "cors", "limits", "log", "metrics",
+    "webhooks",
 ];
 const PORT: u16 = 8888;
 const STORE_FILE: &str = "holdpoint.db";
@@ -56,6 +61,8 @@ pub struct ServerFile {
     pub log: LogFormat,
     /// Who may read its metrics.
     pub metrics: MetricsAccess,
+    /// Who outside is told what becomes of questions; nobody when unsaid.
+    pub webhooks: Vec<Webhook>,
 }
 
 /// How a log is written.
@@ -80,6 +87,7 @@ impl Default for ServerFile {
             limits: ServerLimits::default(),
             log: LogFormat::default(),
             metrics: MetricsAccess::default(),
+            webhooks: Vec::new(),
         }
     }
 }
@@ -177,6 +185,10 @@ fn read(root: &Node, base: &Base, report: &mut Report) -> Option<ServerFile> {
         None => Some(unsaid.metrics),
         Some(field) => metrics::read(&field, report),
     };
+    let webhooks = match fields.optional("webhooks") {
+        None => Some(Vec::new()),
+        Some(field) => webhook::read_all(&field, report),
+    };
     Some(ServerFile {
         listen: listen?,
         store: store?,
@@ -187,6 +199,7 @@ fn read(root: &Node, base: &Base, report: &mut Report) -> Option<ServerFile> {
         limits: limits?,
         log: log?,
         metrics: metrics?,
+        webhooks: webhooks?,
     })
 }
 

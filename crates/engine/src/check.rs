@@ -191,7 +191,9 @@ async fn take_rows(
     checked: &mut Checked,
     balances: &mut Balances,
 ) -> Result<(), Unavailable> {
-    for index in Index::ALL {
+    let told = |index: &Index| matches!(index, Index::Outbox | Index::DeadLetter);
+    // What was told and what was given up does not follow from any journal.
+    for index in Index::ALL.into_iter().filter(|index| !told(index)) {
         for tenant in store.tenants(index).await? {
             let mut after = None;
             loop {

@@ -307,7 +307,7 @@ impl Driver {
             let cells = cells.collect();
             match self
                 .thread
-                .append(self.engine.store(), batch, cells, fence, lease)
+                .append(&self.engine, batch, cells, fence, lease)
                 .await
             {
                 Ok((entries, head)) => {

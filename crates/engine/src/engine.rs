@@ -20,6 +20,7 @@ use crate::{
     Agent, Drives, Error, Kit, Request, Submitted,
     agent::Agents,
     grants::WideGrants,
+    outbox::Outbox,
     recent::{Parked, Recent},
     thread::{Thread, engine_principal},
 };
@@ -126,6 +127,7 @@ struct Inner {
     drivers: Mutex<Drivers>,
     recent: Mutex<Recent>,
     wide: WideGrants,
+    outbox: Outbox,
     /// Whether this process is about to go, and starts nothing any more.
     draining: AtomicBool,
     /// Whether the store is known to be no backup. Once it is none, it never becomes one.
@@ -150,6 +152,7 @@ impl Engine {
             drivers: Mutex::default(),
             recent: Mutex::default(),
             wide: WideGrants::default(),
+            outbox: Outbox::default(),
             draining: AtomicBool::new(false),
             present: AtomicBool::new(false),
         }))
@@ -236,6 +239,10 @@ impl Engine {
     /// The grants of agents, as this process last read them.
     pub(crate) fn wide(&self) -> &WideGrants {
         &self.0.wide
+    }
+
+    pub(crate) fn outbox(&self) -> &Outbox {
+        &self.0.outbox
     }
 
     /// Tells what this process itself committed.

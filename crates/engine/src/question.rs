@@ -11,6 +11,7 @@ mod wire;
 pub use interrupt::{AgentAsks, AskedAction, Interrupt};
 pub use options::InterruptOptions;
 pub use response::{Reply, Response};
+pub(crate) use wire::rfc3339;
 
 /// What was given does not fit.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

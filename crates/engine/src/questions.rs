@@ -9,7 +9,7 @@ use std::{
 };
 
 use holdpoint_core::{
-    Actor, Decided, Decision, Event, Index, IndexRow, Interrupt, InterruptId, InterruptKind,
+    Actor, Decided, Decision, Entry, Event, Index, IndexRow, Interrupt, InterruptId, InterruptKind,
     InterruptStatus, Prompt, State, Subject, ThreadId, ThreadKind, Timestamp, closing, fold,
 };
 use holdpoint_store::{Direction, Scan, ThreadKey};
@@ -334,9 +334,20 @@ impl Engine {
         key: &ThreadKey,
         wanted: impl Fn(InterruptId) -> bool,
     ) -> Result<Vec<Question>, Error> {
+        let journal = self.journal(key).await?;
+        self.told_by(key, journal, wanted).await
+    }
+
+    /// Questions of a thread as this much of its journal tells them.
+    pub(crate) async fn told_by(
+        &self,
+        key: &ThreadKey,
+        journal: Vec<Entry>,
+        wanted: impl Fn(InterruptId) -> bool,
+    ) -> Result<Vec<Question>, Error> {
         let mut questions: Vec<Question> = Vec::new();
         let mut state = State::default();
-        for entry in self.journal(key).await? {
+        for entry in journal {
             fold(&mut state, &entry);
             if let Event::InterruptRaised(interrupt) = &entry.event {
                 if wanted(interrupt.id) {

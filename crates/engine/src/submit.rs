@@ -191,7 +191,7 @@ impl Engine {
             let relied_on = relied_on.map(|current| current.unchanged(&before.agent));
             let cells = mark.into_iter().chain(relied_on).collect();
             match thread
-                .append(self.store(), batch, cells, Fence::Open, LeaseAfter::Keep)
+                .append(self, batch, cells, Fence::Open, LeaseAfter::Keep)
                 .await
             {
                 Ok((entries, _)) => {

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use holdpoint_core::{
-    Batch, Command, Damaged, Digest, Entry, Event, Payload, Principal, PrincipalKind, Seed, State,
-    Timestamp, Transcript, decode_head, decode_records, fold, past_action,
+    Batch, Command, Damaged, Digest, Entry, Event, Index, IndexChange, Payload, Principal,
+    PrincipalKind, Seed, State, Timestamp, Transcript, decode_head, decode_records, fold, letters,
+    past_action,
 };
 use holdpoint_store::{
     Append, AppendError, Appended, CellChange, Epoch, Fence, Head, LeaseAfter, SharedStore,
@@ -98,15 +99,19 @@ impl Thread {
     /// Commits a batch. On success the thread is what the batch made of it. Returns what was appended and the head.
     pub(crate) async fn append(
         &mut self,
-        store: &SharedStore,
+        engine: &Engine,
         batch: Batch,
         cells: Vec<CellChange>,
         fence: Fence,
         lease: LeaseAfter,
     ) -> Result<(Vec<Entry>, Payload), Refused> {
-        let sealed = batch
+        let mut sealed = batch
             .seal()
             .map_err(|damage| Refused::Other(damage.into()))?;
+        let hearing = engine.hearing().await.map_err(Refused::Other)?;
+        let letters = letters(&hearing, &self.state, &sealed.state, &sealed.entries);
+        let posted = letters.iter().map(|letter| letter.row(Index::Outbox));
+        sealed.index.extend(posted.map(IndexChange::Put));
         let append = Append {
             key: self.key.clone(),
             expect: sealed.expect,
@@ -117,7 +122,11 @@ impl Thread {
             cells,
             lease,
         };
-        let Appended { epoch, .. } = store.append(append).await.map_err(Refused::Append)?;
+        let appended = engine.store().append(append).await;
+        let Appended { epoch, .. } = appended.map_err(Refused::Append)?;
+        if !letters.is_empty() {
+            engine.outbox().was_filled();
+        }
         self.state = Arc::new(sealed.state);
         self.epoch = epoch;
         if let Some(transcript) = &mut self.transcript {

@@ -37,6 +37,7 @@ mod server;
 mod story;
 mod streams;
 mod token;
+mod webhooks;
 mod world;
 
 pub use caller::Access;

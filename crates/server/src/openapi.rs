@@ -71,6 +71,7 @@ pub(crate) struct StreamEvent {
         (name = "chat", description = "Talk to an agent, and confirm what it asks"),
         (name = "runs", description = "Runs: begun, watched, answered, stopped, forked"),
         (name = "interrupts", description = "Questions of any program, and of the agents here: asked, awaited, answered"),
+        (name = "webhooks", description = "What could not be told to webhooks: seen, sent again, discarded"),
         (name = "agents", description = "Which agents there are"),
         (name = "server", description = "How the server is"),
     )

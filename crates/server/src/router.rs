@@ -21,7 +21,7 @@ use crate::{
     openapi::{Api, document},
     page,
     problem::Problem,
-    runs, token,
+    runs, token, webhooks,
     world::World,
 };
 
@@ -57,6 +57,10 @@ pub(crate) fn api() -> OpenApiRouter<Arc<World>> {
         .routes(routes!(asking::reject))
         .routes(routes!(asking::cancel))
         .routes(routes!(token::routes::issue))
+        .routes(routes!(webhooks::routes::list))
+        .routes(routes!(webhooks::routes::dead_letters))
+        .routes(routes!(webhooks::routes::resend))
+        .routes(routes!(webhooks::routes::discard))
         .routes(routes!(agents::list))
         .routes(routes!(healthz))
         .routes(routes!(readyz))

@@ -1,7 +1,7 @@
 //! Secrets are made and compared here, and nowhere else.
 
 use hmac::{Hmac, KeyInit as _, Mac as _};
-use sha2::Sha256;
+use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
 
 /// How long a key is, in bytes.
@@ -14,13 +14,21 @@ pub(crate) fn same(left: &[u8], right: &[u8]) -> bool {
 
 /// What only whoever has the key can say of a message. What is said in one domain means nothing in another.
 pub(crate) fn signature(key: &[u8; KEY_LEN], domain: &str, message: &[u8]) -> [u8; 32] {
-    // As the algorithm pads it.
+    hmac(key, &[domain.as_bytes(), b"\n", message])
+}
+
+/// HMAC-SHA256 of these parts, one after the other.
+pub(crate) fn hmac(key: &[u8], parts: &[&[u8]]) -> [u8; 32] {
+    // As the algorithm pads keys, and shortens long ones.
     let mut block = [0; 64];
-    block[..KEY_LEN].copy_from_slice(key);
+    match block.get_mut(..key.len()) {
+        Some(room) => room.copy_from_slice(key),
+        None => block[..32].copy_from_slice(&Sha256::digest(key)),
+    }
     let mut mac = Hmac::<Sha256>::new(&block.into());
-    mac.update(domain.as_bytes());
-    mac.update(b"\n");
-    mac.update(message);
+    for part in parts {
+        mac.update(part);
+    }
     mac.finalize().into_bytes().into()
 }
 

@@ -30,6 +30,7 @@ use crate::{
     metrics::{self, Metrics, Observer},
     reach, router,
     token::{Keyring, KeyringError},
+    webhooks::{self, Secrets},
     world::{Served, Settings, World},
 };
 
@@ -66,6 +67,9 @@ pub enum StartError {
     /// The tokens of an issuer could never be checked.
     #[error("{0}")]
     Issuer(String),
+    /// A webhook cannot be used.
+    #[error("{0}")]
+    Webhook(String),
     /// A store is a backup that nobody has adopted.
     #[error(
         "`{store}` is a backup of {}, and nobody has adopted it: what it holds may have gone on elsewhere since",
@@ -132,6 +136,7 @@ pub struct Opening {
     kit: Kit,
     own: Vec<Definition>,
     token_keys: Option<String>,
+    secrets: Secrets,
 }
 
 impl Opening {
@@ -147,6 +152,7 @@ impl Opening {
             kit: Kit::new(),
             own: Vec::new(),
             token_keys: None,
+            secrets: Secrets::new(),
         }
     }
 
@@ -179,6 +185,13 @@ impl Opening {
         self
     }
 
+    /// With what webhooks are signed with, by the variable that the configuration names.
+    #[must_use]
+    pub fn with_secret(mut self, variable: &str, secret: String) -> Self {
+        self.secrets.insert(variable.to_owned(), secret);
+        self
+    }
+
     /// With tools and models that are code of this program.
     #[must_use]
     pub fn with_kit(mut self, kit: Kit) -> Self {
@@ -208,7 +221,10 @@ impl Opening {
             kit,
             own: definitions,
             token_keys,
+            secrets,
         } = self;
+        let webhooks = std::mem::take(&mut file.webhooks);
+        let endpoints = webhooks::endpoints(webhooks, &secrets).map_err(StartError::Webhook)?;
         if access == Access::Dev && !file.listen.ip().is_loopback() {
             return Err(StartError::Unsafe(format!(
                 "`--dev` lets everybody in, so it listens on this machine's own address only, not on {}; use 127.0.0.1, or \
@@ -285,10 +301,12 @@ impl Opening {
             names,
             search,
             own,
+            endpoints,
         };
         let world = Arc::new(World::new(engines, door, metrics, settings));
         offer(&world, definitions, loaded)?;
         publish_for_all(&world).await?;
+        subscribe(&world).await?;
         world.bound_to(address);
         let router = router::router(Arc::clone(&world), &origins);
         Ok(Server {
@@ -340,6 +358,11 @@ impl Server {
             world.tasks.spawn(keeping);
             let sampling = metrics::sample(Arc::clone(&world), store.clone(), served.clone());
             world.tasks.spawn(sampling);
+            for endpoint in &world.endpoints {
+                let (engine, closing) = (served.engine.clone(), world.closing.clone());
+                let carrying = webhooks::carry(engine, Arc::clone(endpoint), closing);
+                world.tasks.spawn(carrying);
+            }
         }
         world.tokens.keep(&world.tasks, &world.closing);
         let reloading = background::reload(Arc::clone(&world), agents);
@@ -370,6 +393,35 @@ impl Server {
         let _ = tokio::time::timeout(FAREWELL, world.tasks.wait()).await;
         let _ = tokio::time::timeout(FAREWELL, serving).await;
     }
+}
+
+/// Lets endpoints hear of what happens in every store, before anything happens.
+async fn subscribe(world: &World) -> Result<(), StartError> {
+    for (store, served) in &world.engines {
+        let store = discreet(store);
+        for endpoint in &world.endpoints {
+            let webhook = &endpoint.webhook;
+            let (name, subscription) = (&webhook.name, &webhook.subscription);
+            let before = served.engine.subscribe(name, subscription).await?;
+            if before.is_some_and(|before| before != *subscription) {
+                tracing::info!(
+                    webhook = name,
+                    store,
+                    "hears of other questions from now on"
+                );
+            }
+        }
+        for name in served.engine.subscriptions().await?.keys() {
+            if world.endpoints.iter().all(|it| it.webhook.name != *name) {
+                tracing::warn!(
+                    webhook = name,
+                    store,
+                    "is not in this server's configuration, and what it should hear is kept for it; `holdpoint webhooks remove` forgets it"
+                );
+            }
+        }
+    }
+    Ok(())
 }
 
 /// What tokens are signed with. Several servers on one database must have the same, and only whoever runs them can see to

@@ -28,6 +28,7 @@ use crate::{
     room::{Place, Rooms},
     streams::Streams,
     token::Keyring,
+    webhooks::Endpoint,
 };
 
 /// What all requests share.
@@ -46,6 +47,8 @@ pub(crate) struct World {
     pub(crate) search: Option<OsString>,
     /// The URL of the server's own store.
     pub(crate) own: String,
+    /// Who outside is told what happens.
+    pub(crate) endpoints: Vec<Arc<Endpoint>>,
     pub(crate) streams: Arc<Streams>,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) metrics_access: MetricsAccess,
@@ -67,6 +70,7 @@ pub(crate) struct Settings {
     pub(crate) names: Names,
     pub(crate) search: Option<OsString>,
     pub(crate) own: String,
+    pub(crate) endpoints: Vec<Arc<Endpoint>>,
 }
 
 /// One store, and what is driven on it.
@@ -170,6 +174,7 @@ impl World {
             names,
             search,
             own,
+            endpoints,
         } = settings;
         let count = |limit: u32| usize::try_from(limit).unwrap_or(usize::MAX);
         let streams = Streams::new(count(limits.streams), count(limits.streams_per_key));
@@ -186,6 +191,7 @@ impl World {
             names,
             search,
             own,
+            endpoints,
             keyring,
             streams,
             metrics,

@@ -108,10 +108,16 @@ pub(crate) fn well_formed(append: &Append) -> Result<(), AppendError> {
     if append.fence == Fence::Open && append.lease == LeaseAfter::Release {
         return malformed("it releases a lease without naming its epoch".to_owned());
     }
+    each_cell_once(&append.cells)
+}
+
+/// Refuses changes that name a cell twice, whatever it is.
+pub(crate) fn each_cell_once(changes: &[CellChange]) -> Result<(), AppendError> {
     let mut cells = BTreeSet::new();
-    for CellChange { space, key, .. } in &append.cells {
+    for CellChange { space, key, .. } in changes {
         if !cells.insert((space, key)) {
-            return malformed(format!("it changes cell `{key}` twice"));
+            let twice = format!("it changes cell `{key}` twice");
+            return Err(AppendError::Malformed(twice));
         }
     }
     Ok(())

@@ -52,17 +52,19 @@ pub enum Space {
     Key,
     /// Tokens that were used.
     Token,
-    /// How far an outbox was delivered.
+    /// What was tried in vain to be told to somebody outside.
     Outbox,
     /// What a request with an idempotency key led to.
     Request,
     /// Which servers live on the store.
     Server,
+    /// Who outside is told what happens.
+    Endpoint,
 }
 
 impl Space {
     /// All of them.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Definition,
         Self::Grant,
         Self::Key,
@@ -70,6 +72,7 @@ impl Space {
         Self::Outbox,
         Self::Request,
         Self::Server,
+        Self::Endpoint,
     ];
 
     /// The space with this number, if this build knows it.
@@ -89,6 +92,7 @@ impl Space {
             Self::Outbox => 5,
             Self::Request => 6,
             Self::Server => 7,
+            Self::Endpoint => 8,
         }
     }
 }

@@ -18,9 +18,9 @@ use tokio::sync::watch;
 
 use self::{cells::Cells, rows::Rows};
 use crate::{
-    Append, AppendError, Appended, BackupError, Cell, CellChange, Clock, Epoch, Head, Holder,
-    Import, ImportedThread, KeptCell, KeptCells, LeaseError, Options, Part, Scan, Space, Store,
-    ThreadKey, Unavailable,
+    Amendment, Append, AppendError, Appended, BackupError, Cell, CellChange, Clock, Epoch, Head,
+    Holder, Import, ImportedThread, KeptCell, KeptCells, LeaseError, Options, Part, Scan, Space,
+    Store, ThreadKey, Unavailable,
     admission::{self, Census, Standing, Tenure},
     moving,
 };
@@ -185,6 +185,22 @@ impl State {
         }
     }
 
+    /// Writes changes that were admitted, with the versions that the cells have then.
+    fn amend(
+        &mut self,
+        tenant: &Arc<str>,
+        index: Vec<IndexChange>,
+        cells: Vec<CellChange>,
+        versions: &[u64],
+    ) {
+        for (change, version) in cells.into_iter().zip(versions) {
+            self.cells.write(tenant, change, *version);
+        }
+        for change in index {
+            self.rows.write(tenant, change);
+        }
+    }
+
     fn import(&mut self, imported: ImportedThread) {
         let ImportedThread {
             key,
@@ -284,22 +300,13 @@ impl Store for MemoryStore {
         let before = thread.map_or_else(Standing::default, |thread| thread.standing.clone());
         let after = admission::admit(&append, &before, &self.census(&state))?;
         let tenant = Arc::clone(&append.key.tenant);
-        let cells = append
-            .cells
-            .iter()
-            .map(|change| state.cells.admit(&tenant, change, self.now()))
-            .collect::<Result<Vec<_>, _>>()?;
+        let cells = state.cells.admit_all(&tenant, &append.cells, self.now())?;
 
         let appended = Appended {
             version: after.version,
             epoch: after.epoch,
         };
-        for (change, version) in append.cells.into_iter().zip(cells) {
-            state.cells.write(&tenant, change, version);
-        }
-        for change in append.index {
-            state.rows.write(&tenant, change);
-        }
+        state.amend(&tenant, append.index, append.cells, &cells);
         let thread = state.threads.entry(append.key).or_insert_with(|| Thread {
             standing: Standing::default(),
             head: append.head.clone(),
@@ -386,14 +393,16 @@ impl Store for MemoryStore {
         Ok(state.cells.some(tenant, space, after, limit, self.now()))
     }
 
-    async fn set_cell(&self, tenant: &str, change: CellChange) -> Result<u64, AppendError> {
+    async fn amend(&self, tenant: &str, amendment: Amendment) -> Result<Vec<u64>, AppendError> {
+        let Amendment { index, cells } = amendment;
+        admission::each_cell_once(&cells)?;
         let tenant = Arc::from(tenant);
         let mut state = self.state();
         state.expect_open()?;
-        let version = state.cells.admit(&tenant, &change, self.now())?;
-        state.cells.write(&tenant, change, version);
+        let versions = state.cells.admit_all(&tenant, &cells, self.now())?;
+        state.amend(&tenant, index, cells, &versions);
         state.changed_by(self.owner);
-        Ok(version)
+        Ok(versions)
     }
 
     async fn sweep(&self, limit: usize) -> Result<usize, Unavailable> {

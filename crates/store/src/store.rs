@@ -114,6 +114,15 @@ pub struct Append {
     pub lease: LeaseAfter,
 }
 
+/// One atomic commit beside the threads of a tenant.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Amendment {
+    /// What changes in the indexes.
+    pub index: Vec<IndexChange>,
+    /// Cells that change with it.
+    pub cells: Vec<CellChange>,
+}
+
 /// Why an append was not committed. Nothing of it was, except as [`AppendError::Unavailable`] says.
 ///
 /// A driver that was taken over is told so whatever the version; everyone else is told of a conflict first.
@@ -340,8 +349,18 @@ pub trait Store: Send + Sync + std::fmt::Debug {
         limit: usize,
     ) -> Result<Vec<(String, Cell)>, Unavailable>;
 
+    /// Changes index rows and cells that belong to no append: all of them, or none if a cell does not have the expected
+    /// version. A row that is there is not put again, and one that is gone is not missed. Returns the cells' new versions.
+    async fn amend(&self, tenant: &str, amendment: Amendment) -> Result<Vec<u64>, AppendError>;
+
     /// Changes a cell if it has the expected version. Returns the new version.
-    async fn set_cell(&self, tenant: &str, change: CellChange) -> Result<u64, AppendError>;
+    async fn set_cell(&self, tenant: &str, change: CellChange) -> Result<u64, AppendError> {
+        let cells = vec![change];
+        let index = Vec::new();
+        let versions = self.amend(tenant, Amendment { index, cells }).await?;
+        let unsaid = || AppendError::Malformed("the cell's version was not said".to_owned());
+        versions.first().copied().ok_or_else(unsaid)
+    }
 
     /// Clears away what is left of cells whose time has passed, in all tenants, the oldest first, at most `limit`. Returns
     /// how many there were. Nobody can tell but by the room they took: they were absent before.

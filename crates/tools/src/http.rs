@@ -5,9 +5,11 @@
 //! connection that was not made, an address that tools may not talk to, a secret that is not set. After anything else
 //! nobody knows. Redirects are not followed, and proxies are not used.
 
-mod document;
+#[cfg(test)]
+mod canary;
 mod exchange;
 mod guard;
+mod outbound;
 mod secret;
 
 use std::{fmt, time::Duration};
@@ -22,8 +24,8 @@ use crate::{
     quote::quote,
     tool::{no_compensation, no_lookup},
 };
-pub use document::{Documents, NotFetched, Patience};
 use exchange::{Answer, Exchange, Extent, Line, MAX_BODY};
+pub use outbound::{NotReached, Outbound, Patience};
 
 /// How many characters of a refusal the model gets.
 const REFUSAL_CHARS: usize = 4_000;

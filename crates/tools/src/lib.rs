@@ -34,7 +34,7 @@ mod tool;
 mod watchdog;
 
 pub use function::function;
-pub use http::{Documents, NotFetched, Patience};
+pub use http::{NotReached, Outbound, Patience};
 pub use question::{Question, approved, reason, unanswerable};
 pub use registry::{NoSuchTool, Registry, instantiate};
 pub use step_context::{StepContext, StepFailed, StepTrouble};

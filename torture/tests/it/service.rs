@@ -55,10 +55,24 @@ impl<'a> Service<'a> {
 
     /// Starts it, and does not wait until it is ready. Its tools take their time at one place or another.
     pub(crate) fn start(&mut self, timing: Timing) {
-        let setting = Setting {
+        self.start_so(Setting {
             timing,
-            build: self.build,
             ..Setting::PLAIN
+        });
+    }
+
+    /// Starts it to die when it comes to this point for the nth time.
+    pub(crate) fn start_to_die(&mut self, point: &'static str, nth: usize) {
+        self.start_so(Setting {
+            kill_at: Some((point, nth)),
+            ..Setting::PLAIN
+        });
+    }
+
+    fn start_so(&mut self, setting: Setting) {
+        let setting = Setting {
+            build: self.build,
+            ..setting
         };
         self.running = Some(self.world.serve(self.address, self.door, &setting));
     }
@@ -94,6 +108,25 @@ impl<'a> Service<'a> {
             "the server does not go in peace: {}",
             ended.explain()
         ))
+    }
+
+    /// Waits until it has died as it was to, but no longer than this. Returns whether it has.
+    pub(crate) fn await_death(&mut self, patience: Duration) -> Result<bool, String> {
+        let watch = Watch::start();
+        while let Some(running) = &mut self.running {
+            if running.has_ended() {
+                let ended = self.running.take().map(Running::kill);
+                return match ended {
+                    Some(ended) if !ended.was_killed() => Err(ended.explain()),
+                    Some(_) | None => Ok(true),
+                };
+            }
+            if watch.elapsed() > patience {
+                break;
+            }
+            thread::sleep(Duration::from_millis(3));
+        }
+        Ok(false)
     }
 
     /// Ends it as `kill -9` does.

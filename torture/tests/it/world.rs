@@ -22,10 +22,14 @@ use crate::{
     process::{Ended, Running, Watch},
     programs::{Build, example_tools},
     scenario::{Scenario, Shelf, Which},
+    sink::SECRET,
 };
 
 /// How long leases last where nobody knows that a process is dead.
 pub(crate) const LEASE: Duration = Duration::from_millis(300);
+
+/// How a server is configured, where it is.
+pub(crate) const CONFIG: &str = "server.yaml";
 
 /// The session in which everything happens.
 pub(crate) const SESSION: &str = "s";
@@ -158,6 +162,10 @@ impl World {
         let (agent, address) = (self.path("agent.yaml"), address.to_string());
         let agent = agent.to_str().unwrap();
         let mut words = vec!["serve", "--listen", &address, agent];
+        let config = self.path(CONFIG);
+        if config.exists() {
+            words.extend(["--config", config.to_str().unwrap()]);
+        }
         match door {
             Door::Open => words.push("--dev"),
             Door::Locked => {}
@@ -182,13 +190,14 @@ impl World {
             )
             .env("PATH", path_with_tools())
             .env("LEDGER", self.path("ledger.jsonl"))
+            .env("SINK_SECRET", SECRET)
             .stdin(Stdio::null())
             .stdout(File::create(&stdout).unwrap())
             .stderr(File::create(&stderr).unwrap());
         for variable in ["HOLDPOINT_FAILPOINT", "HOLDPOINT_FAILPOINT_LOG"] {
             command.env_remove(variable);
         }
-        if self.database.is_some() {
+        if self.database.is_some() || self.path(CONFIG).exists() {
             command.env("HOLDPOINT_TEST_LEASE_MS", LEASE.as_millis().to_string());
         }
         if let Some((point, nth)) = setting.kill_at.filter(|(point, _)| is_inside(point)) {

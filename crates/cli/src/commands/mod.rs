@@ -15,9 +15,10 @@ mod show;
 mod stops;
 mod store;
 mod trace;
+mod webhooks;
 
 use crate::{
-    args::{Cli, Command, KeysCommand, StoreCommand},
+    args::{Cli, Command, KeysCommand, StoreCommand, WebhooksCommand},
     exit::Exit,
     session::Output,
 };
@@ -42,6 +43,13 @@ pub(crate) async fn run(cli: Cli) -> Exit {
             KeysCommand::List(args) => args.common.json,
             KeysCommand::Revoke(args) => args.common.json,
         },
+        Command::Webhooks(args) => match &args.command {
+            WebhooksCommand::List(threads) => threads.common.json,
+            WebhooksCommand::Dead(args)
+            | WebhooksCommand::Resend(args)
+            | WebhooksCommand::Discard(args) => args.threads.common.json,
+            WebhooksCommand::Remove(args) => args.common.json,
+        },
         Command::Backup(args) => args.common.json,
         Command::Store(args) => match &args.command {
             StoreCommand::Copy(args) => args.json,
@@ -62,6 +70,7 @@ pub(crate) async fn run(cli: Cli) -> Exit {
         Command::Check(args) => Ok(check::check(&args)),
         Command::Serve(args) => serve::serve(&args).await,
         Command::Keys(args) => keys::keys(&args).await,
+        Command::Webhooks(args) => webhooks::webhooks(&args).await,
         Command::Backup(args) => backup::backup(&args).await,
         Command::Store(args) => store::store(&args).await,
     };

@@ -1,6 +1,6 @@
 //! `holdpoint serve`: agents behind HTTP.
 
-use std::path::PathBuf;
+use std::{collections::BTreeSet, path::PathBuf};
 
 use holdpoint_definition::{LogFormat, ServerFile};
 use holdpoint_server::{Access, Opening, StartError};
@@ -30,7 +30,13 @@ pub(crate) async fn serve(args: &Serve) -> Result<Exit, Failure> {
         LogFormat::Json => tracing::info!("{}", text.trim_start()),
     };
     let access = if args.dev { Access::Dev } else { Access::Keys };
-    let opening = Opening::new(file, access);
+    let secrets: BTreeSet<String> = file.webhooks.iter().map(|it| it.secret.clone()).collect();
+    let mut opening = Opening::new(file, access);
+    for variable in secrets {
+        if let Some(secret) = env::named(&variable) {
+            opening = opening.with_secret(&variable, secret);
+        }
+    }
     let opening = match env::lease() {
         Some(lease) => opening.with_lease(lease),
         None => opening,
@@ -163,6 +169,7 @@ impl From<StartError> for Failure {
             StartError::Store(_) => "store_unusable",
             StartError::Keys(_) => "store_unavailable",
             StartError::TokenKeys(_) => "bad_token_keys",
+            StartError::Webhook(_) => "bad_configuration",
             StartError::Backup { .. } => "not_adopted",
             StartError::Moving { .. } => "cannot_drive",
             StartError::Unsafe(_) => "unsafe",

@@ -104,6 +104,7 @@ fn check(draft: &Draft<'_>, reply: &Reply, given_before: usize) -> Result<Taken,
             grant,
         });
     }
+    expect_seen(reply, interrupt, &decisions)?;
     // What runs nothing needs no proof that it is still what was shown.
     let running = decisions.iter().filter(|decided| runs(&decided.decision));
     let running: Vec<ActionId> = running.map(|decided| decided.action_id).collect();
@@ -237,6 +238,37 @@ fn fit(
             .args
             .hash(&action.tool.name, &action.tool.version),
     ))
+}
+
+/// Whoever answers by a pass says what they saw of every call that their answer sets going: what they were shown, and by
+/// whom, nobody here knows.
+fn expect_seen(reply: &Reply, interrupt: &Interrupt, decisions: &[Decided]) -> Result<(), Refusal> {
+    if reply.bond.pass.is_none() {
+        return Ok(());
+    }
+    for (ask, decided) in interrupt.asks.iter().zip(decisions) {
+        let is_seen = reply.bond.seen.iter().any(|(id, _)| *id == ask.action_id);
+        let is_call = ask.subject.params_hash().is_some();
+        if is_call && !is_seen && sets_going(&decided.decision) {
+            let action = ask.action_id;
+            return Err(Refusal::Unseen { action });
+        }
+    }
+    Ok(())
+}
+
+/// Whether something is called, again or to undo it, because of a decision.
+const fn sets_going(decision: &Decision) -> bool {
+    match decision {
+        Decision::Approve { .. }
+        | Decision::Edit { .. }
+        | Decision::NotCommitted
+        | Decision::Compensate => true,
+        Decision::Reject { .. }
+        | Decision::Respond { .. }
+        | Decision::Committed { .. }
+        | Decision::Answer { .. } => false,
+    }
 }
 
 /// Whether a decision lets something run that the question showed.

@@ -5,13 +5,15 @@
 
 use std::{
     collections::BTreeSet,
-    net::IpAddr,
     path::{Path, PathBuf},
 };
 
-use holdpoint_core::{UrlTemplate, is_name};
 use holdpoint_yaml::{Content, Field, Fields, Report, quoted};
 
+use super::{
+    outbound::{Purpose, check_url},
+    tenant,
+};
 use crate::{command::Base, http};
 
 const KEYS: [&str; 10] = [
@@ -35,6 +37,17 @@ const KEYS_HELP: &str =
 const TENANT_HELP: &str =
     "write `tenant: acme` for all its tokens, or `tenant_claim: org` with `tenants: [acme, beta]`";
 const TENANTS_HELP: &str = "list the tenants that it may speak for, for instance [acme, beta]";
+const TENANTS: tenant::Words = tenant::Words {
+    help: TENANTS_HELP,
+    star: "`*` would let the issuer speak for every tenant",
+};
+const FETCHING: Purpose = Purpose {
+    cannot: "keys cannot be fetched from here",
+    never: "so no keys would be fetched",
+    bare: "keys that come without encryption are anybody's on the way",
+    query: false,
+    example: "for instance https://id.example.com",
+};
 
 /// Whose tokens stand for users, and for which.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -137,7 +150,7 @@ fn read(field: &Field<'_>, base: &Base, report: &mut Report) -> Option<Issuer> {
     if let (Some(IssuerKeys::Discovery), Some(text)) = (&keys, &issuer)
         && let Some(field) = fields.optional("issuer")
     {
-        check_url(&field, text, allow_private.as_deref(), report);
+        check_url(&field, text, allow_private.as_deref(), &FETCHING, report);
     }
     let tenant = read_tenant(&fields, report);
     let name_claim = match fields.optional("name_claim") {
@@ -195,7 +208,7 @@ fn read_keys(
         }
         (None, Some(url)) => {
             let text = url.some_text(report)?;
-            check_url(&url, text, allow_private, report)?;
+            check_url(&url, text, allow_private, &FETCHING, report)?;
             Some(IssuerKeys::Url(text.to_owned()))
         }
         (Some(_), Some(_)) => {
@@ -216,56 +229,6 @@ fn read_keys(
     }
 }
 
-/// Reports a URL from which keys would never be taken. `allow_private` is `None` if it could not be read.
-fn check_url(
-    field: &Field<'_>,
-    text: &str,
-    allow_private: Option<&[String]>,
-    report: &mut Report,
-) -> Option<()> {
-    let example = "for instance https://id.example.com";
-    let url = match UrlTemplate::parse(text) {
-        Ok(url) if !text.contains(['{', '?']) => url,
-        Ok(_) => {
-            let message = "`{`, `}` and `?` cannot stand in it";
-            field.problem(
-                message,
-                &format!("write it without them, {example}"),
-                report,
-            );
-            return None;
-        }
-        Err(error) => {
-            // What it says is not repeated: there may be a password in it.
-            let message = format!("keys cannot be fetched from here: {error}");
-            field.problem(&message, &format!("write a whole URL, {example}"), report);
-            return None;
-        }
-    };
-    let host = url.host();
-    let allowed = allow_private?.iter().any(|entry| http::covers(entry, host));
-    if http::is_at_home(host) && !allowed {
-        let message = format!("`{host}` is not a public address, so no keys would be fetched");
-        let help = format!("if that is meant, add `allow_private: [\"{host}\"]`");
-        field.problem(&message, &help, report);
-        return None;
-    }
-    let named = |entry: &String| entry.eq_ignore_ascii_case(host) || is_same_address(entry, host);
-    if !url.is_encrypted() && !allow_private?.iter().any(named) {
-        let message = "keys that come without encryption are anybody's on the way";
-        let help =
-            format!("use https://, or add `allow_private: [\"{host}\"]` for a host of your own");
-        field.problem(message, &help, report);
-        return None;
-    }
-    Some(())
-}
-
-fn is_same_address(entry: &str, host: &str) -> bool {
-    let address = |text: &str| text.parse::<IpAddr>().ok();
-    address(entry).is_some_and(|entry| address(host) == Some(entry))
-}
-
 fn read_tenant(fields: &Fields<'_>, report: &mut Report) -> Option<IssuerTenant> {
     let (fixed, claim, tenants) = (
         fields.optional("tenant"),
@@ -274,7 +237,7 @@ fn read_tenant(fields: &Fields<'_>, report: &mut Report) -> Option<IssuerTenant>
     );
     match (fixed, claim) {
         (Some(fixed), None) => {
-            let tenant = read_tenant_name(&fixed, report);
+            let tenant = tenant::read(&fixed, &TENANTS, report);
             if let Some(tenants) = tenants {
                 let message = "goes with `tenant_claim`, and here all tokens are of one tenant";
                 tenants.problem(message, "remove it, or `tenant`", report);
@@ -305,41 +268,11 @@ fn read_tenant(fields: &Fields<'_>, report: &mut Report) -> Option<IssuerTenant>
 }
 
 fn read_tenants(field: &Field<'_>, report: &mut Report) -> Option<BTreeSet<String>> {
-    let items = field.items(TENANTS_HELP, report)?;
-    if items.is_empty() {
+    let tenants = tenant::read_all(field, &TENANTS, report)?;
+    if tenants.is_empty() {
         let message = "must not be empty: no token would be good";
         field.problem(message, TENANTS_HELP, report);
         return None;
     }
-    let mut tenants = BTreeSet::new();
-    let mut complete = true;
-    for item in items {
-        match read_tenant_name(&item, report) {
-            None => complete = false,
-            Some(tenant) => {
-                if tenants.contains(&tenant) {
-                    let message = format!("{} is listed twice", quoted(&tenant));
-                    item.problem(&message, "keep one of them", report);
-                }
-                tenants.insert(tenant);
-            }
-        }
-    }
-    complete.then_some(tenants)
-}
-
-fn read_tenant_name(field: &Field<'_>, report: &mut Report) -> Option<String> {
-    let text = field.some_text(report)?;
-    if text == "*" {
-        let message = "`*` would let the issuer speak for every tenant";
-        field.problem(message, TENANTS_HELP, report);
-        return None;
-    }
-    if !is_name(text) || text.starts_with('_') {
-        let message = format!("{} cannot be a tenant", quoted(text));
-        let help = "use letters, digits, `_`, `-` and `.`, and not `_` first";
-        field.problem(&message, help, report);
-        return None;
-    }
-    Some(text.to_owned())
+    Some(tenants)
 }

@@ -6,9 +6,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use holdpoint_core::{InterruptKind, Span, Subscription};
 use holdpoint_definition::{
     Issuer, IssuerKeys, IssuerTenant, LogFormat, MetricsAccess, Names, Problems, ServerFile,
-    ServerLimits, agent_files, load_server,
+    ServerLimits, Webhook, agent_files, load_server,
 };
 use insta::assert_snapshot;
 
@@ -81,6 +82,16 @@ fn a_whole_file_says_everything_with_absolute_paths() {
   limits: {body: 64KiB, batch: 1, streams: 2, streamsPerKey: 3, pending_per_user: 4, pendingPerRun: 5}
   log: json
   metrics: {open: true}
+  webhooks:
+    - {name: pager, url: "https://hooks.example.com/x?team=ops", secret: PAGER_SECRET}
+    - name: own.one
+      url: http://127.0.0.1:9/hook
+      secret: OWN_1
+      types: [review, approval]
+      tenants: [beta, acme]
+      timeout: 5s
+      giveUpAfter: 24h
+      allow_private: [127.0.0.1]
 "#,
     );
     let names = |names: [(&str, String); 2]| {
@@ -142,6 +153,29 @@ fn a_whole_file_says_everything_with_absolute_paths() {
         },
         log: LogFormat::Json,
         metrics: MetricsAccess::Open,
+        webhooks: vec![
+            Webhook {
+                name: "pager".to_owned(),
+                url: "https://hooks.example.com/x?team=ops".to_owned(),
+                secret: "PAGER_SECRET".to_owned(),
+                subscription: Subscription::default(),
+                timeout: Span::from_secs(15),
+                give_up_after: Span::from_secs(72 * 3_600),
+                allow_private: Vec::new(),
+            },
+            Webhook {
+                name: "own.one".to_owned(),
+                url: "http://127.0.0.1:9/hook".to_owned(),
+                secret: "OWN_1".to_owned(),
+                subscription: Subscription {
+                    tenants: BTreeSet::from(["acme".to_owned(), "beta".to_owned()]),
+                    kinds: BTreeSet::from([InterruptKind::Approval, InterruptKind::Review]),
+                },
+                timeout: Span::from_secs(5),
+                give_up_after: Span::from_secs(24 * 3_600),
+                allow_private: vec!["127.0.0.1".to_owned()],
+            },
+        ],
     };
     assert_eq!(server(dir.path(), &text), Ok(expected));
 }
@@ -165,6 +199,7 @@ fn whatever_is_unsaid_is_as_without_a_file_but_seen_from_its_folder() {
         },
         log: LogFormat::Text,
         metrics: MetricsAccess::Permitted,
+        webhooks: Vec::new(),
     };
     assert_eq!(ServerFile::default(), unsaid);
     let dir = site();
@@ -175,7 +210,7 @@ fn whatever_is_unsaid_is_as_without_a_file_but_seen_from_its_folder() {
     for text in [
         "apiVersion: holdpoint/v1\nkind: Server\n".to_owned(),
         spec(
-            "  auth: {}\n  cors: {}\n  limits: {}\n  models: {}\n  stores: {}\n  agents: []\n  metrics: {}\n",
+            "  auth: {}\n  cors: {}\n  limits: {}\n  models: {}\n  stores: {}\n  agents: []\n  metrics: {}\n  webhooks: []\n",
         ),
         spec("  metrics: {open: false}\n"),
     ] {
@@ -232,6 +267,14 @@ fn everything_else_is_a_problem_with_its_remedy() {
         "  metrics: open\n",
         "  metrics: {open: everybody}\n",
         "  metrics: {opne: true}\n",
+        "  webhooks: {name: a}\n",
+        "  webhooks: [{}]\n",
+        "  webhooks: [{nmae: a, ulr: b, secert: C}]\n",
+        "  webhooks: [{name: a/b, url: \"http://hooks.example.com\", secret: whsec_abc, types: [aproval], tenants: [\"*\"], timeout: 0s, give_up_after: soon}]\n",
+        "  webhooks: [{name: a, url: \"https://169.254.169.254/x\", secret: A, types: [], tenants: []}]\n",
+        "  webhooks: [{name: a, url: \"https://hooks.example.com/{x}\", secret: A}]\n",
+        "  webhooks: [{name: a, url: hooks.example.com, secret: 1A}]\n",
+        "  webhooks: [{name: a, url: \"https://h.example\", secret: A}, {name: a, url: \"https://h.example\", secret: A}]\n",
         "  lisen: 127.0.0.1:8888\n",
         "  tools: []\n",
     ];

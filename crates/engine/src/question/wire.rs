@@ -1,7 +1,7 @@
 //! How times and absent texts are spelled in JSON.
 
 /// Points in time, as RFC 3339.
-pub(super) mod rfc3339 {
+pub(crate) mod rfc3339 {
     use holdpoint_core::Timestamp;
     use serde::{Deserialize, Deserializer, Serialize, Serializer, de, ser};
 

@@ -5,6 +5,7 @@
 mod adopt;
 mod drift;
 mod life;
+mod outbox;
 mod peers;
 mod recovery;
 mod requests;

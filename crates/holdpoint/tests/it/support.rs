@@ -15,7 +15,7 @@ use holdpoint::{
 };
 use holdpoint_core::{Digest, Index, IndexRow, OwnerId, Payload, Record, ThreadId};
 use holdpoint_store::{
-    Append, AppendError, Appended, BackupError, Cell, CellChange, Epoch, Head, Import, KeptCell,
+    Amendment, Append, AppendError, Appended, BackupError, Cell, Epoch, Head, Import, KeptCell,
     KeptCells, LeaseError, ManualClock, Part, Scan, Space, SqliteStore, Store, Unavailable,
 };
 use tempfile::TempDir;
@@ -216,8 +216,8 @@ impl Store for Fragile {
         self.inner.cells(tenant, space, after, limit).await
     }
 
-    async fn set_cell(&self, tenant: &str, change: CellChange) -> Result<u64, AppendError> {
-        self.inner.set_cell(tenant, change).await
+    async fn amend(&self, tenant: &str, amendment: Amendment) -> Result<Vec<u64>, AppendError> {
+        self.inner.amend(tenant, amendment).await
     }
 
     async fn sweep(&self, limit: usize) -> Result<usize, Unavailable> {

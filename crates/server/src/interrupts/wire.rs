@@ -41,11 +41,6 @@ pub(crate) struct Said {
 }
 
 impl Said {
-    /// Whether it only says no, for which nothing need have been seen.
-    pub(crate) fn is_no(&self) -> bool {
-        self.approved == Some(false) && self.decisions.is_none()
-    }
-
     /// What was seen of the calls that a question is about.
     ///
     /// # Errors

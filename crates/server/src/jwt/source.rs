@@ -11,7 +11,7 @@ use std::{
 };
 
 use holdpoint_definition::{Issuer, IssuerKeys};
-use holdpoint_tools::{Documents, Patience};
+use holdpoint_tools::{Outbound, Patience};
 use serde::Deserialize;
 use tokio::time::{Instant, sleep};
 
@@ -45,9 +45,9 @@ enum Place {
     /// They were read, and stay.
     Here(Arc<KeySet>),
     /// At this URL.
-    Web(Documents, String),
+    Web(Outbound, String),
     /// Where the document at this URL says.
-    Discovery(Documents, String),
+    Discovery(Outbound, String),
 }
 
 /// What is known of keys on the web.
@@ -119,7 +119,7 @@ impl Source {
     ///
     /// The file has no keys that could be used.
     pub(super) fn new(issuer: &Issuer) -> Result<Self, String> {
-        let documents = || Documents::new(&issuer.allow_private).map_err(|error| error.to_string());
+        let documents = || Outbound::new(&issuer.allow_private).map_err(|error| error.to_string());
         let place = match &issuer.keys {
             IssuerKeys::File(path) => Place::Here(Arc::new(read_file(path)?)),
             IssuerKeys::Url(url) => Place::Web(documents()?, url.clone()),
@@ -252,7 +252,7 @@ struct Discovery {
     jwks_uri: String,
 }
 
-async fn document(documents: &Documents, url: &str) -> Result<String, String> {
+async fn document(documents: &Outbound, url: &str) -> Result<String, String> {
     let text = documents.get(url, PATIENCE).await;
     text.map_err(|error| format!("{}: {error}", url.escape_debug()))
 }

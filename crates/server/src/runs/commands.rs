@@ -136,18 +136,6 @@ async fn by_token(
         .question(tenant, &claims.interrupt.to_string())
         .await?;
     let seen = approval.seen(&question)?;
-    let mut calls = question.interrupt.asks.iter();
-    let unseen = calls.find(|ask| {
-        let is_seen = seen.iter().any(|(id, _)| *id == ask.action_id);
-        ask.subject.params_hash().is_some() && !is_seen
-    });
-    if let Some(unseen) = unseen.filter(|_| !approval.is_no()) {
-        let id = unseen.action_id;
-        let error = format!(
-            "`params_hash` is missing for `{id}`: an approval by a token says what was seen"
-        );
-        return Err(Problem::new("bad_answer", error));
-    }
     let reply = approval.into_reply(&claims.user)?;
     let bond = Bond {
         pass: Some(Box::new(claims.pass(key, &caller.principal.actor))),

@@ -8,5 +8,7 @@ mod jwt;
 mod metrics;
 mod own;
 mod runs;
+mod sink;
 mod support;
 mod tokens;
+mod webhooks;

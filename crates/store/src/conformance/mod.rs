@@ -19,6 +19,7 @@
 //! }
 //! ```
 
+mod amendments;
 mod appends;
 mod cells;
 mod endings;

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use holdpoint_core::{Digest, Payload};
+use holdpoint_core::{Digest, Index, IndexChange, Payload};
 
-use super::world::{LASTS, World, append, drive, everything, key, take};
+use super::world::{LASTS, World, append, drive, everything, key, row, take};
 use crate::{
-    AppendError, CellChange, CellThen, Import, ImportedThread, LeaseError, Move, Part, Space, Store,
+    Amendment, AppendError, CellChange, CellThen, Import, ImportedThread, LeaseError, Move, Part,
+    Space, Store, ThreadKey,
 };
 
 fn moving() -> Move {
@@ -25,6 +26,14 @@ fn set(key: &str, expect: u64) -> CellChange {
             value: b"value".to_vec(),
             until: None,
         },
+    }
+}
+
+fn rows(thread: &ThreadKey) -> Amendment {
+    let row = row(Index::Outbox, "sink/1", 1, thread);
+    Amendment {
+        index: vec![IndexChange::Put(row)],
+        cells: vec![],
     }
 }
 
@@ -69,6 +78,11 @@ async fn attempts(store: &dyn Store) -> Vec<Result<(), String>> {
             .map_err(spoken),
         store
             .set_cell("acme", set("there", 1))
+            .await
+            .map(drop)
+            .map_err(spoken),
+        store
+            .amend("acme", rows(&thread))
             .await
             .map(drop)
             .map_err(spoken),

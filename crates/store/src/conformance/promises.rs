@@ -97,6 +97,11 @@ promises! { $
         cells_of_other_tenants_spaces_and_keys_are_apart,
         of_concurrent_changes_to_a_cell_exactly_one_wins,
     ;
+    amendments:
+        an_amendment_changes_rows_and_cells_together,
+        an_amendment_with_a_changed_cell_changes_nothing,
+        an_amendment_of_rows_made_twice_is_made_once,
+    ;
     endings:
         a_cell_is_there_until_it_ends_and_absent_from_that_moment_on,
         an_ended_cell_is_created_anew_and_its_versions_do_not_come_back,

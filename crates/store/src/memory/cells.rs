@@ -39,8 +39,18 @@ impl Written {
 }
 
 impl Cells {
-    /// The version that a cell has after a change, or why it may not change.
-    pub(super) fn admit(
+    /// The versions that cells have after changes, or why one of them may not change.
+    pub(super) fn admit_all(
+        &self,
+        tenant: &Arc<str>,
+        changes: &[CellChange],
+        now: Timestamp,
+    ) -> Result<Vec<u64>, AppendError> {
+        let admit = |change| self.admit(tenant, change, now);
+        changes.iter().map(admit).collect()
+    }
+
+    fn admit(
         &self,
         tenant: &Arc<str>,
         change: &CellChange,

@@ -16,8 +16,23 @@ use crate::{
     admission::{self, Census as _, Slot},
 };
 
-/// The version that a cell has after a change, or why it may not change. Whoever asks holds its lock.
-pub(super) async fn admit(
+/// The versions that cells have after changes, or why one of them may not change. Whoever asks holds their locks.
+pub(super) async fn admit_all(
+    desk: &Desk<'_>,
+    tenant: &str,
+    changes: &[CellChange],
+) -> Result<Result<Vec<u64>, AppendError>, Trouble> {
+    let mut versions = Vec::with_capacity(changes.len());
+    for change in changes {
+        match admit(desk, tenant, change).await? {
+            Ok(version) => versions.push(version),
+            Err(refusal) => return Ok(Err(refusal)),
+        }
+    }
+    Ok(Ok(versions))
+}
+
+async fn admit(
     desk: &Desk<'_>,
     tenant: &str,
     change: &CellChange,
@@ -52,8 +67,20 @@ pub(super) async fn admit(
     Ok(admission::admit_cell(change, slot))
 }
 
-/// Writes a change that was admitted.
-pub(super) async fn write(
+/// Writes changes that were admitted, with the versions that the cells have then.
+pub(super) async fn write_all(
+    tx: &Deal<'_>,
+    tenant: &str,
+    changes: &[CellChange],
+    versions: &[u64],
+) -> Result<(), Error> {
+    for (change, version) in changes.iter().zip(versions) {
+        write(tx, tenant, change, *version).await?;
+    }
+    Ok(())
+}
+
+async fn write(
     tx: &Deal<'_>,
     tenant: &str,
     change: &CellChange,

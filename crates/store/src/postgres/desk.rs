@@ -16,7 +16,7 @@ use super::{
     trouble::{Teller, Trouble},
 };
 use crate::{
-    Append, AppendError, Appended, CellChange, Fence, Holder, ThreadKey,
+    Amendment, Append, AppendError, Appended, CellChange, Fence, Holder, ThreadKey,
     admission::{self, Census, Standing, Tenure},
     backup::NOT_ADOPTED,
 };
@@ -152,22 +152,17 @@ impl<'a> Desk<'a> {
             Err(refusal) => return Ok(Err(refusal)),
         };
         let tenant = &*append.key.tenant;
-        let mut versions = Vec::with_capacity(append.cells.len());
-        for change in &append.cells {
-            match cells::admit(self, tenant, change).await? {
-                Ok(version) => versions.push(version),
-                Err(refusal) => return Ok(Err(refusal)),
-            }
-        }
+        let versions = match cells::admit_all(self, tenant, &append.cells).await? {
+            Ok(versions) => versions,
+            Err(refusal) => return Ok(Err(refusal)),
+        };
         let written = async {
             if !self.write_head(append, found.is_some(), &after).await? {
                 return Ok(false);
             }
             self.write_records(append, standing.version).await?;
-            self.write_index(append).await?;
-            for (change, version) in append.cells.iter().zip(versions) {
-                cells::write(&self.tx, tenant, change, version).await?;
-            }
+            self.write_index(tenant, &append.index).await?;
+            cells::write_all(&self.tx, tenant, &append.cells, &versions).await?;
             Ok(true)
         };
         let written: Result<bool, Error> = written.await;
@@ -179,6 +174,25 @@ impl<'a> Desk<'a> {
             version: after.version,
             epoch: after.epoch,
         }))
+    }
+
+    /// Does an amendment, or says why it is refused. Nothing of it counts before the transaction is committed.
+    pub(super) async fn amend(
+        &self,
+        tenant: &str,
+        amendment: &Amendment,
+    ) -> Result<Result<Vec<u64>, AppendError>, Trouble> {
+        let Amendment { index, cells } = amendment;
+        let versions = match cells::admit_all(self, tenant, cells).await? {
+            Ok(versions) => versions,
+            Err(refusal) => return Ok(Err(refusal)),
+        };
+        let written = async {
+            self.write_index(tenant, index).await?;
+            cells::write_all(&self.tx, tenant, cells, &versions).await
+        };
+        written.await.map_err(|error| self.failed(&error))?;
+        Ok(Ok(versions))
     }
 
     /// Whether the journal has the very records of this append.
@@ -259,8 +273,8 @@ impl<'a> Desk<'a> {
         Ok(())
     }
 
-    async fn write_index(&self, append: &Append) -> Result<(), Error> {
-        for change in &append.index {
+    async fn write_index(&self, tenant: &str, changes: &[IndexChange]) -> Result<(), Error> {
+        for change in changes {
             let (sql, row) = match change {
                 IndexChange::Put(row) => (
                     "INSERT INTO entries (tenant, idx, key, sort, thread) VALUES ($1, $2, $3, $4, $5) ON CONFLICT DO NOTHING",
@@ -276,7 +290,7 @@ impl<'a> Desk<'a> {
                 .execute(
                     sql,
                     &[
-                        &append.key.tenant.as_bytes(),
+                        &tenant.as_bytes(),
                         &i16::from(row.index.number()),
                         &row.key.as_bytes(),
                         &row.sort,

@@ -31,8 +31,8 @@ use super::{
     writer::{Scribe, Writer},
 };
 use crate::{
-    Append, AppendError, Appended, BackupError, Cell, CellChange, Epoch, Head, Holder, Import,
-    KeptCell, KeptCells, Lease, LeaseError, OpenError, Options, Part, Scan, Space, Store,
+    Amendment, Append, AppendError, Appended, BackupError, Cell, CellChange, Epoch, Head, Holder,
+    Import, KeptCell, KeptCells, Lease, LeaseError, OpenError, Options, Part, Scan, Space, Store,
     ThreadKey, Unavailable,
     admission::{self, Tenure},
     failpoint,
@@ -401,7 +401,8 @@ impl Store for PostgresStore {
         self.all(&rows, |row| Ok((row::text(row, 0)?, row::cell(row, 1)?)))
     }
 
-    async fn set_cell(&self, tenant: &str, change: CellChange) -> Result<u64, AppendError> {
+    async fn amend(&self, tenant: &str, amendment: Amendment) -> Result<Vec<u64>, AppendError> {
+        admission::each_cell_once(&amendment.cells)?;
         let Scribe {
             connections,
             us,
@@ -409,22 +410,20 @@ impl Store for PostgresStore {
             committed,
         } = &self.scribe;
         let teller = &connections.teller;
-        let set = change!(connections, |connection| async {
-            let cell = [(tenant, &change)];
-            let desk = Desk::open(connection, teller, *us, time, &cell).await?;
-            let admitted = cells::admit(&desk, tenant, &change).await?;
-            if let Ok(version) = admitted {
-                cells::write(&desk.tx, tenant, &change, version)
-                    .await
-                    .map_err(|error| teller.failed(&error))?;
+        let cells: Vec<(&str, &CellChange)> =
+            amendment.cells.iter().map(|it| (tenant, it)).collect();
+        let amended = change!(connections, |connection| async {
+            let desk = Desk::open(connection, teller, *us, time, &cells).await?;
+            let versions = desk.amend(tenant, &amendment).await?;
+            if versions.is_ok() {
                 failpoint::hit("store.side.before");
                 desk.commit().await?;
                 failpoint::hit("store.side.after");
                 committed.notify_one();
             }
-            Ok(admitted)
+            Ok(versions)
         });
-        set.map_err(Unavailable::from)?
+        amended.map_err(Unavailable::from)?
     }
 
     async fn sweep(&self, limit: usize) -> Result<usize, Unavailable> {

@@ -52,21 +52,16 @@ impl Write for Append {
             Err(refusal) => return Ok(Err(refusal)),
         };
         let tenant = &*self.key.tenant;
-        let mut versions = Vec::with_capacity(self.cells.len());
-        for change in &self.cells {
-            match cells::admit(desk, tenant, change)? {
-                Ok(version) => versions.push(version),
-                Err(refusal) => return Ok(Err(refusal)),
-            }
-        }
+        let versions = match cells::admit_all(desk, tenant, &self.cells)? {
+            Ok(versions) => versions,
+            Err(refusal) => return Ok(Err(refusal)),
+        };
         owners.note(before.lease.as_ref(), after.lease.as_ref());
         // INVARIANT: everything was checked above; from here on only the database can fail.
         let id = write_head(tx, self, found.as_ref().map(|(id, _)| *id), &after)?;
         write_records(tx, id, before.version, &self.records, IfTaken::Fail)?;
         write_index(tx, tenant, &self.index)?;
-        for (change, version) in self.cells.iter().zip(versions) {
-            cells::write(tx, tenant, change, version)?;
-        }
+        cells::write_all(tx, tenant, &self.cells, &versions)?;
         Ok(Ok(Appended {
             version: after.version,
             epoch: after.epoch,

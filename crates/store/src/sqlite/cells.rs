@@ -6,12 +6,13 @@ use holdpoint_core::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Row, Transaction};
 
 use super::{
+    append::write_index,
     marks::{self, Mark},
     row::{self, int, limit},
     writer::{Desk, Verdict, Write},
 };
 use crate::{
-    AppendError, Cell, CellChange, CellThen, Space, Unavailable,
+    Amendment, AppendError, Cell, CellChange, CellThen, Space, Unavailable,
     admission::{self, Census as _, Slot},
 };
 
@@ -19,8 +20,23 @@ use crate::{
 const ENDED: &str =
     "SELECT tenant, space, key, version FROM cells WHERE until <= ?1 ORDER BY until LIMIT ?2";
 
-/// The version that a cell has after a change, or why it may not change.
-pub(super) fn admit(
+/// The versions that cells have after changes, or why one of them may not change.
+pub(super) fn admit_all(
+    desk: &Desk<'_>,
+    tenant: &str,
+    changes: &[CellChange],
+) -> Verdict<Vec<u64>, AppendError> {
+    let mut versions = Vec::with_capacity(changes.len());
+    for change in changes {
+        match admit(desk, tenant, change)? {
+            Ok(version) => versions.push(version),
+            Err(refusal) => return Ok(Err(refusal)),
+        }
+    }
+    Ok(Ok(versions))
+}
+
+fn admit(
     Desk { tx, owners, .. }: &Desk<'_>,
     tenant: &str,
     change: &CellChange,
@@ -47,8 +63,20 @@ pub(super) fn admit(
     Ok(admission::admit_cell(change, slot))
 }
 
-/// Writes a change that was admitted.
-pub(super) fn write(
+/// Writes changes that were admitted, with the versions that the cells have then.
+pub(super) fn write_all(
+    tx: &Transaction<'_>,
+    tenant: &str,
+    changes: &[CellChange],
+    versions: &[u64],
+) -> rusqlite::Result<()> {
+    for (change, version) in changes.iter().zip(versions) {
+        write(tx, tenant, change, *version)?;
+    }
+    Ok(())
+}
+
+fn write(
     tx: &Transaction<'_>,
     tenant: &str,
     change: &CellChange,
@@ -74,24 +102,27 @@ pub(super) fn write(
     Ok(())
 }
 
-/// A cell that changes by itself.
-pub(super) struct SetCell {
+/// What changes beside the threads.
+pub(super) struct Amend {
     pub(super) tenant: Arc<str>,
-    pub(super) change: CellChange,
+    pub(super) amendment: Amendment,
 }
 
-impl Write for SetCell {
-    type Done = u64;
+impl Write for Amend {
+    type Done = Vec<u64>;
     type Error = AppendError;
 
     const IS_APPEND: bool = false;
 
-    fn write(&self, desk: &Desk<'_>) -> Verdict<u64, AppendError> {
-        let admitted = admit(desk, &self.tenant, &self.change)?;
-        if let Ok(version) = admitted {
-            write(desk.tx, &self.tenant, &self.change, version)?;
-        }
-        Ok(admitted)
+    fn write(&self, desk: &Desk<'_>) -> Verdict<Vec<u64>, AppendError> {
+        let Amendment { index, cells } = &self.amendment;
+        let versions = match admit_all(desk, &self.tenant, cells)? {
+            Ok(versions) => versions,
+            Err(refusal) => return Ok(Err(refusal)),
+        };
+        write_index(desk.tx, &self.tenant, index)?;
+        write_all(desk.tx, &self.tenant, cells, &versions)?;
+        Ok(Ok(versions))
     }
 }
 

@@ -11,7 +11,7 @@ use tokio::sync::watch;
 use super::{
     adopt::Adopt,
     append::PutBlob,
-    cells::{self, SetCell, Sweep},
+    cells::{self, Amend, Sweep},
     lease::{ChangeLease, LeaseMove},
     marks::{self, Mark},
     moving::{self, Bring, SetPart},
@@ -24,7 +24,7 @@ use super::{
     writer::{Write, Writer, stopped},
 };
 use crate::{
-    Append, AppendError, Appended, BackupError, Cell, CellChange, Epoch, Head, Import, KeptCell,
+    Amendment, Append, AppendError, Appended, BackupError, Cell, Epoch, Head, Import, KeptCell,
     KeptCells, LeaseError, OpenError, Options, Part, Scan, Space, Store, ThreadKey, Unavailable,
     admission::{self, Census},
 };
@@ -231,9 +231,10 @@ impl Store for SqliteStore {
             .await
     }
 
-    async fn set_cell(&self, tenant: &str, change: CellChange) -> Result<u64, AppendError> {
+    async fn amend(&self, tenant: &str, amendment: Amendment) -> Result<Vec<u64>, AppendError> {
+        admission::each_cell_once(&amendment.cells)?;
         let tenant = Arc::from(tenant);
-        self.write(SetCell { tenant, change }).await
+        self.write(Amend { tenant, amendment }).await
     }
 
     async fn sweep(&self, limit: usize) -> Result<usize, Unavailable> {

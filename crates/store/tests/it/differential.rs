@@ -6,8 +6,9 @@ use holdpoint_core::{
     Digest, Index, IndexChange, IndexRow, Payload, Record, Span, ThreadId, Timestamp,
 };
 use holdpoint_store::{
-    Append, CellChange, CellThen, Clock, Direction, Fence, LeaseAfter, ManualClock, MemoryStore,
-    Options, PostgresStore, Scan, SharedStore, Space, SqliteStore, ThreadKey, conformance::record,
+    Amendment, Append, CellChange, CellThen, Clock, Direction, Fence, LeaseAfter, ManualClock,
+    MemoryStore, Options, PostgresStore, Scan, SharedStore, Space, SqliteStore, ThreadKey,
+    conformance::record,
 };
 use holdpoint_test_postgres::Database;
 use tempfile::TempDir;
@@ -103,6 +104,7 @@ enum Operation {
     Renew(usize, ThreadKey, u64, Span),
     Release(usize, ThreadKey, u64, u64),
     SetCell(usize, &'static str, CellChange),
+    Amend(usize, &'static str, Amendment),
     Load(usize, ThreadKey),
     LoadAll(usize, &'static str),
     Versions(usize),
@@ -149,6 +151,9 @@ impl Operation {
             }
             Self::SetCell(by, tenant, change) => {
                 format!("{:?}", handles[*by].set_cell(tenant, change.clone()).await)
+            }
+            Self::Amend(by, tenant, amendment) => {
+                format!("{:?}", handles[*by].amend(tenant, amendment.clone()).await)
             }
             Self::Load(by, key) => format!("{:?}", handles[*by].load(key).await),
             Self::LoadAll(by, tenant) => {
@@ -245,6 +250,17 @@ fn cell_change(random: &mut Random, now: Timestamp) -> CellChange {
     }
 }
 
+fn amendment(random: &mut Random, key: &ThreadKey, now: Timestamp) -> Amendment {
+    Amendment {
+        index: (0..random.below(4))
+            .map(|_| index_change(random, key, now))
+            .collect(),
+        cells: (0..random.below(3))
+            .map(|_| cell_change(random, now))
+            .collect(),
+    }
+}
+
 fn append(random: &mut Random, known: &Known, key: &ThreadKey, now: Timestamp) -> Append {
     let expect = if random.is(85) {
         known.version(key)
@@ -328,7 +344,8 @@ fn operation(random: &mut Random, known: &Known, now: Timestamp) -> Operation {
         8 => Operation::Take(by, key, lasts),
         9 => Operation::Renew(by, key, epoch.saturating_sub(random.below(2)), lasts),
         10 => Operation::Release(by, key, epoch, version.saturating_sub(random.below(2))),
-        11 | 12 => Operation::SetCell(by, tenant, cell_change(random, now)),
+        11 => Operation::SetCell(by, tenant, cell_change(random, now)),
+        12 => Operation::Amend(by, tenant, amendment(random, &key, now)),
         13 => Operation::Load(by, key),
         14 => match random.below(3) {
             0 => Operation::LoadAll(by, tenant),

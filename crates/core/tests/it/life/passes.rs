@@ -40,10 +40,12 @@ fn answer(thread: &mut Thread, by: Principal, bond: Bond) -> Result<Vec<Event>, 
     thread.tell(by, command)
 }
 
-fn by(pass: Pass) -> Bond {
+/// By a pass, having seen what is asked about.
+fn by(thread: &Thread, pass: Pass) -> Bond {
+    let action = thread.action("c1");
     Bond {
         pass: Some(Box::new(pass)),
-        seen: vec![],
+        seen: vec![(action.id, action.params_hash)],
     }
 }
 
@@ -51,7 +53,8 @@ fn by(pass: Pass) -> Bond {
 fn an_answer_by_a_pass_says_so_in_the_journal() {
     let mut thread = asked();
     let given = pass(&thread);
-    let events = answer(&mut thread, user("bob"), by(given)).unwrap();
+    let bond = by(&thread, given);
+    let events = answer(&mut thread, user("bob"), bond).unwrap();
     let Event::Answered { via: Some(via), .. } = &events[0] else {
         panic!("{events:?}");
     };
@@ -126,27 +129,55 @@ fn a_pass_for_anything_else_is_refused_and_changes_nothing() {
     ];
     let before = thread.state.clone();
     for (code, pass) in bad {
-        let refusal = answer(&mut thread, user("bob"), by(pass.clone())).unwrap_err();
+        let bond = by(&thread, pass.clone());
+        let refusal = answer(&mut thread, user("bob"), bond).unwrap_err();
         assert_eq!(refusal.code(), code, "{pass:?}");
         assert_eq!(thread.state, before);
     }
-    let refusal = answer(&mut thread, user("eve"), by(good.clone())).unwrap_err();
+    let bond = by(&thread, good.clone());
+    let refusal = answer(&mut thread, user("eve"), bond.clone()).unwrap_err();
     assert_eq!(refusal.code(), "bad_token", "whoever else comes with it");
     let agent = Principal::new(PrincipalKind::Agent, TENANT, "bob");
-    let refusal = answer(&mut thread, agent, by(good.clone())).unwrap_err();
+    let refusal = answer(&mut thread, agent, bond).unwrap_err();
     assert_eq!(refusal.code(), "forbidden", "an agent never decides");
     let carried = |name: &str| Pass {
         carrier: Principal::new(PrincipalKind::Service, TENANT, name).actor,
         ..good.clone()
     };
-    let refusal = answer(&mut thread, user("bob"), by(carried("other"))).unwrap_err();
+    let bond = by(&thread, carried("other"));
+    let refusal = answer(&mut thread, user("bob"), bond).unwrap_err();
     assert_eq!(
         refusal.code(),
         "bad_token",
         "a service that did not give it"
     );
     assert_eq!(thread.state, before);
-    answer(&mut thread, user("bob"), by(carried("desk"))).unwrap();
+    let bond = by(&thread, carried("desk"));
+    answer(&mut thread, user("bob"), bond).unwrap();
+}
+
+#[test]
+fn an_approval_by_a_pass_must_say_what_was_seen_and_a_rejection_need_not() {
+    let mut thread = asked();
+    let action = thread.action("c1").id;
+    let blind = Bond {
+        pass: Some(Box::new(pass(&thread))),
+        seen: vec![],
+    };
+    let before = thread.state.clone();
+    let refusal = answer(&mut thread, user("bob"), blind.clone()).unwrap_err();
+    assert_eq!(refusal, Refusal::Unseen { action });
+    assert_eq!(thread.state, before);
+    let interrupt = thread.pending().id;
+    let command = Command::Answer {
+        answers: vec![Reply {
+            interrupt,
+            answer: Answer::All(Decision::Reject { message: None }),
+            misfits: vec![],
+            bond: blind,
+        }],
+    };
+    thread.tell(user("bob"), command).unwrap();
 }
 
 #[test]

@@ -68,6 +68,9 @@ rules:
   - say: "It is done."
 "#;
 
+/// What webhooks are signed with.
+pub(crate) const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
+
 /// An agent that never asks anybody.
 const PLAIN: &str = r#"
 apiVersion: holdpoint/v1
@@ -132,7 +135,9 @@ impl World {
             ..ServerFile::default()
         };
         change(&mut config);
-        let server = Opening::new(config, access).start().await.unwrap();
+        let opening = Opening::new(config, access);
+        let opening = opening.with_secret("SINK_SECRET", SECRET.to_owned());
+        let server = opening.start().await.unwrap();
         let address = server.address();
         let (stop, stopped) = oneshot::channel();
         let running = tokio::spawn(async move {
@@ -164,6 +169,11 @@ impl World {
 
     /// Another server on the same stores, while this one goes on.
     pub(crate) async fn beside(&self) -> Self {
+        self.beside_with(|_| {}).await
+    }
+
+    /// Another server on the same stores, configured in its own way.
+    pub(crate) async fn beside_with(&self, change: impl FnOnce(&mut ServerFile)) -> Self {
         let path = self.folder.path();
         let store = |name: &str| format!("sqlite:{}", path.join(name).display());
         let scenario = path.join("approval-scenario.yaml");
@@ -179,6 +189,7 @@ impl World {
                 )]),
                 stores: BTreeMap::from([("redis".to_owned(), store("chats.db"))]),
             };
+            change(file);
         })
         .await
     }

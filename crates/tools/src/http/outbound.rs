@@ -1,4 +1,4 @@
-//! Documents that the program itself needs from the web, such as an issuer's keys.
+//! Requests that the program itself makes: for an issuer's keys, or to tell somebody what happened.
 
 use std::{
     fmt,
@@ -6,20 +6,23 @@ use std::{
     time::Duration,
 };
 
-use reqwest::{Client, Method, Request, StatusCode, Url};
-use tokio::time::{Instant, timeout_at};
+use reqwest::{
+    Client, Method, Request, Response, StatusCode, Url,
+    header::{CONTENT_TYPE, HeaderValue},
+};
+use tokio::time::{Instant, timeout, timeout_at};
 
 use super::{
     CONNECT,
     exchange::{client, explain},
-    guard::{Guard, SystemNames},
+    guard::{Guard, Names, SystemNames},
 };
 
-/// Fetches documents as carefully as tools send their requests: every address of a host is looked at before it is
-/// connected to, only public ones are talked to unless `allow_private` names them, redirects are not followed and
-/// proxies are not used. What is not encrypted is fetched only from hosts that `allow_private` names.
+/// Makes requests as carefully as tools do: every address of a host is looked at before it is connected to, only public ones
+/// are talked to unless `allow_private` names them, redirects are not followed and proxies are not used. Only with hosts
+/// that `allow_private` names is spoken without encryption.
 #[derive(Debug)]
-pub struct Documents {
+pub struct Outbound {
     guard: Guard,
     /// Made when it is first needed: it reads the certificates of this machine.
     client: OnceLock<Client>,
@@ -34,27 +37,34 @@ pub struct Patience {
     pub time: Duration,
 }
 
-/// Why a document was not fetched, for people. It names no URL.
+/// Why somebody was not reached, for people. It names no URL.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NotFetched(String);
+pub struct NotReached(String);
 
-impl fmt::Display for NotFetched {
+impl fmt::Display for NotReached {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
 }
 
-impl std::error::Error for NotFetched {}
+impl std::error::Error for NotReached {}
 
-impl Documents {
-    /// Fetches from public addresses, and from those that `allow_private` names.
+impl Outbound {
+    /// Reaches public addresses, and those that `allow_private` names.
     ///
     /// # Errors
     ///
     /// An entry is not a host.
-    pub fn new(allow_private: &[String]) -> Result<Self, NotFetched> {
-        let guard = Guard::new(Arc::new(SystemNames), allow_private)
-            .map_err(|entry| NotFetched(format!("`{entry}` in `allow_private` is not a host")))?;
+    pub fn new(allow_private: &[String]) -> Result<Self, NotReached> {
+        Self::with_names(Arc::new(SystemNames), allow_private)
+    }
+
+    pub(super) fn with_names(
+        names: Arc<dyn Names>,
+        allow_private: &[String],
+    ) -> Result<Self, NotReached> {
+        let guard = Guard::new(names, allow_private)
+            .map_err(|entry| NotReached(format!("`{entry}` in `allow_private` is not a host")))?;
         Ok(Self {
             guard,
             client: OnceLock::new(),
@@ -66,72 +76,106 @@ impl Documents {
     /// # Errors
     ///
     /// The host may not be talked to, or cannot be; the answer is not a 200, too long, too late, or no text.
-    pub async fn get(&self, url: &str, patience: Patience) -> Result<String, NotFetched> {
+    pub async fn get(&self, url: &str, patience: Patience) -> Result<String, NotReached> {
         let deadline = Instant::now() + patience.time;
-        let url = Url::parse(url).map_err(|error| NotFetched(format!("not a URL: {error}")))?;
-        self.check(&url)?;
-        let late = |_| NotFetched(format!("no whole answer within {:?}", patience.time));
-        let request = Request::new(Method::GET, url);
-        let mut response = timeout_at(deadline, self.client()?.execute(request))
-            .await
-            .map_err(late)?
-            .map_err(|error| NotFetched(explain(&error)))?;
+        let request = Request::new(Method::GET, self.url(url)?);
+        let mut response = self.send(request, patience.time).await?;
         let status = response.status();
         if status.is_redirection() {
-            return Err(NotFetched(format!(
+            return Err(NotReached(format!(
                 "HTTP {}: redirects are not followed",
                 status.as_u16()
             )));
         }
         if status != StatusCode::OK {
-            return Err(NotFetched(format!("HTTP {}", status.as_u16())));
+            return Err(NotReached(format!("HTTP {}", status.as_u16())));
         }
         let mut bytes = Vec::new();
         while let Some(chunk) = timeout_at(deadline, response.chunk())
             .await
-            .map_err(late)?
-            .map_err(|error| NotFetched(explain(&error)))?
+            .map_err(|_| late(patience.time))?
+            .map_err(|error| NotReached(explain(&error)))?
         {
             if bytes.len() + chunk.len() > patience.bytes {
-                return Err(NotFetched(format!(
+                return Err(NotReached(format!(
                     "the answer is longer than {} bytes",
                     patience.bytes
                 )));
             }
             bytes.extend_from_slice(&chunk);
         }
-        String::from_utf8(bytes).map_err(|_| NotFetched("the answer is no UTF-8".to_owned()))
+        String::from_utf8(bytes).map_err(|_| NotReached("the answer is no UTF-8".to_owned()))
     }
 
-    fn check(&self, url: &Url) -> Result<(), NotFetched> {
+    /// The status of the answer to a `POST` of this JSON. What else the answer says is not read.
+    ///
+    /// # Errors
+    ///
+    /// The host may not be talked to, or cannot be; a header cannot be sent; there is no answer within this time.
+    pub async fn post(
+        &self,
+        url: &str,
+        headers: &[(&'static str, String)],
+        json: String,
+        time: Duration,
+    ) -> Result<u16, NotReached> {
+        let mut request = Request::new(Method::POST, self.url(url)?);
+        let sent = request.headers_mut();
+        sent.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        for (name, value) in headers {
+            let value = HeaderValue::from_str(value)
+                .map_err(|_| NotReached(format!("the header `{name}` cannot have this value")))?;
+            sent.insert(*name, value);
+        }
+        *request.body_mut() = Some(json.into());
+        Ok(self.send(request, time).await?.status().as_u16())
+    }
+
+    async fn send(&self, request: Request, time: Duration) -> Result<Response, NotReached> {
+        let sent = timeout(time, self.client()?.execute(request)).await;
+        sent.map_err(|_| late(time))?
+            .map_err(|error| NotReached(explain(&error)))
+    }
+
+    fn url(&self, url: &str) -> Result<Url, NotReached> {
+        let url = Url::parse(url).map_err(|error| NotReached(format!("not a URL: {error}")))?;
+        self.check(&url)?;
+        Ok(url)
+    }
+
+    fn check(&self, url: &Url) -> Result<(), NotReached> {
         match url.scheme() {
             "https" => {}
             "http" if self.guard.names(url) => {}
             "http" => {
                 let host = url.host_str().unwrap_or_default();
-                return Err(NotFetched(format!(
+                return Err(NotReached(format!(
                     "`{host}` is asked without encryption, and `allow_private` does not name it"
                 )));
             }
-            scheme => return Err(NotFetched(format!("`{scheme}:` is not `https:`"))),
+            scheme => return Err(NotReached(format!("`{scheme}:` is not `https:`"))),
         }
         if !url.username().is_empty() || url.password().is_some() {
             let message = "a name or password before the host is not allowed";
-            return Err(NotFetched(message.to_owned()));
+            return Err(NotReached(message.to_owned()));
         }
         self.guard
             .check_literal(url)
-            .map_err(|error| NotFetched(error.to_string()))
+            .map_err(|error| NotReached(error.to_string()))
     }
 
-    fn client(&self) -> Result<&Client, NotFetched> {
+    fn client(&self) -> Result<&Client, NotReached> {
         if let Some(client) = self.client.get() {
             return Ok(client);
         }
         let made = client(self.guard.clone(), CONNECT);
-        let made = made.map_err(|error| NotFetched(explain(&error)))?;
+        let made = made.map_err(|error| NotReached(explain(&error)))?;
         Ok(self.client.get_or_init(|| made))
     }
+}
+
+fn late(time: Duration) -> NotReached {
+    NotReached(format!("no whole answer within {time:?}"))
 }
 
 #[cfg(test)]
@@ -144,8 +188,8 @@ mod tests {
             bytes: 10,
             time: Duration::from_secs(1),
         };
-        let documents = Documents::new(&allow).unwrap();
-        documents.get(url, patience).await.unwrap_err().to_string()
+        let outbound = Outbound::new(&allow).unwrap();
+        outbound.get(url, patience).await.unwrap_err().to_string()
     }
 
     #[tokio::test]
