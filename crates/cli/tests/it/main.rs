@@ -15,3 +15,4 @@ mod serve;
 mod served;
 mod stops;
 mod support;
+mod webhooks;

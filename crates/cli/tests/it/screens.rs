@@ -128,7 +128,7 @@ fn the_help_of_every_command() {
     snapshot("help", &world.hold(&["--help"]));
     for command in [
         "run", "resume", "runs", "show", "trace", "recover", "cancel", "pause", "continue",
-        "grants", "check", "serve", "keys", "backup",
+        "grants", "check", "serve", "keys", "backup", "webhooks", "store",
     ] {
         snapshot(
             &format!("help_{command}"),

@@ -35,6 +35,7 @@ impl Served {
             .args(&all)
             // Whatever a tool does shows by whom.
             .env("DRIVEN_BY", "server")
+            .env("SINK_SECRET", "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
             .stderr(Stdio::piped())
             .stdout(Stdio::null())
             .spawn()
