@@ -31,9 +31,19 @@ pub use webhook::Webhook;
 use crate::{command::Base, frame::API_VERSION, load, names::Names, store};
 
 const KIND: &str = "Server";
-const KEYS: [&str; 11] = [
-    "listen", "store", "agents", "models", "stores", "auth", "cors", "limits", "log", "metrics",
+const KEYS: [&str; 12] = [
+    "listen",
+    "store",
+    "agents",
+    "models",
+    "stores",
+    "auth",
+    "cors",
+    "limits",
+    "log",
+    "metrics",
     "webhooks",
+    "public_url",
 ];
 const PORT: u16 = 8888;
 const STORE_FILE: &str = "holdpoint.db";
@@ -63,6 +73,8 @@ pub struct ServerFile {
     pub metrics: MetricsAccess,
     /// Who outside is told what becomes of questions; nobody when unsaid.
     pub webhooks: Vec<Webhook>,
+    /// Where people reach it, as an origin: for links, and to know its own pages by.
+    pub public_url: Option<String>,
 }
 
 /// How a log is written.
@@ -88,6 +100,7 @@ impl Default for ServerFile {
             log: LogFormat::default(),
             metrics: MetricsAccess::default(),
             webhooks: Vec::new(),
+            public_url: None,
         }
     }
 }
@@ -189,6 +202,10 @@ fn read(root: &Node, base: &Base, report: &mut Report) -> Option<ServerFile> {
         None => Some(Vec::new()),
         Some(field) => webhook::read_all(&field, report),
     };
+    let public_url = match fields.optional("public_url") {
+        None => Some(None),
+        Some(field) => origin::read(&field, report).map(Some),
+    };
     Some(ServerFile {
         listen: listen?,
         store: store?,
@@ -200,6 +217,7 @@ fn read(root: &Node, base: &Base, report: &mut Report) -> Option<ServerFile> {
         log: log?,
         metrics: metrics?,
         webhooks: webhooks?,
+        public_url: public_url?,
     })
 }
 

@@ -144,6 +144,16 @@ impl Engine {
         Ok(carries.then_some(lasts))
     }
 
+    /// Whether somebody delivers to an endpoint.
+    pub(crate) async fn is_carried(&self, endpoint: &str) -> Result<bool, Error> {
+        let key = courier(endpoint);
+        let cell = self
+            .store()
+            .cell(SYSTEM_TENANT, Space::Outbox, &key)
+            .await?;
+        Ok(cell.is_some())
+    }
+
     /// Is not the one any more who delivers to an endpoint.
     ///
     /// # Errors

@@ -120,7 +120,11 @@ const OPEN: [&str; 5] = ["/healthz", "/readyz", "/openapi.json", "/docs", "/docs
 
 fn is_open(world: &World, path: &str) -> bool {
     let metrics = world.metrics_access == MetricsAccess::Open && path == metrics::PATH;
-    metrics || OPEN.contains(&path)
+    // A link is its own leave.
+    let is_link = ["/decide/", "/waiting/"]
+        .iter()
+        .any(|it| path.starts_with(it));
+    metrics || is_link || OPEN.contains(&path)
 }
 
 /// Lets a request in, or not.

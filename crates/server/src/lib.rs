@@ -12,6 +12,7 @@ mod catalog;
 mod chat;
 mod clock;
 mod connections;
+mod decide;
 mod descriptors;
 mod follow;
 pub mod frames;

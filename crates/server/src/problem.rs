@@ -53,6 +53,7 @@ pub const CODES: &[(&str, u16)] = &[
     ("misfit", 422),
     ("model_unusable", 503),
     ("no_pending_interrupt", 409),
+    ("no_public_url", 503),
     ("no_token_keys", 503),
     ("not_adopted", 503),
     ("not_forkable", 409),

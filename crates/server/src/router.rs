@@ -17,7 +17,7 @@ use utoipa::OpenApi as _;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use crate::{
-    agents, caller, chat, interrupts, log, metrics,
+    agents, caller, chat, decide, interrupts, log, metrics,
     openapi::{Api, document},
     page,
     problem::Problem,
@@ -57,6 +57,8 @@ pub(crate) fn api() -> OpenApiRouter<Arc<World>> {
         .routes(routes!(asking::reject))
         .routes(routes!(asking::cancel))
         .routes(routes!(token::routes::issue))
+        .routes(routes!(decide::links::issue))
+        .routes(routes!(decide::links::issue_list))
         .routes(routes!(webhooks::routes::list))
         .routes(routes!(webhooks::routes::dead_letters))
         .routes(routes!(webhooks::routes::resend))
@@ -79,6 +81,11 @@ pub(crate) fn router(world: Arc<World>, origins: &[String]) -> Router {
                 (json, document.to_string()).into_response()
             }),
         )
+        .route(
+            "/decide/{link}",
+            get(decide::routes::show).post(decide::routes::decide),
+        )
+        .route("/waiting/{list}", get(decide::routes::waiting))
         .route("/docs", get(page::docs))
         .route(metrics::PATH, get(metrics::show))
         .route("/", get(page::front))

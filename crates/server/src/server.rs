@@ -286,6 +286,7 @@ impl Opening {
             origins,
             limits,
             metrics: metrics_access,
+            public_url,
             ..
         } = file;
         let keyring = keyring(&own, token_keys.as_deref())?;
@@ -302,6 +303,7 @@ impl Opening {
             search,
             own,
             endpoints,
+            public_url,
         };
         let world = Arc::new(World::new(engines, door, metrics, settings));
         offer(&world, definitions, loaded)?;
@@ -341,7 +343,16 @@ impl Server {
                 format!("{name}: model {model}, in memory: what it waits for is forgotten when the server ends")
             }
         });
-        self.adopted.iter().cloned().chain(lines).collect()
+        let webhooks = self.world.endpoints.iter().map(|endpoint| {
+            let name = &endpoint.webhook.name;
+            format!("webhook {name}: is told what becomes of questions")
+        });
+        self.adopted
+            .iter()
+            .cloned()
+            .chain(lines)
+            .chain(webhooks)
+            .collect()
     }
 
     /// Serves until `stop` is there; then ends streams, lets what is in the air come down, and goes.
@@ -416,7 +427,7 @@ async fn subscribe(world: &World) -> Result<(), StartError> {
                 tracing::warn!(
                     webhook = name,
                     store,
-                    "is not in this server's configuration, and what it should hear is kept for it; `holdpoint webhooks remove` forgets it"
+                    "the store has a webhook that is not in this server's configuration: what it should hear is kept until a server has it, or `holdpoint webhooks remove` forgets it"
                 );
             }
         }

@@ -10,7 +10,9 @@ use std::{
     time::Duration,
 };
 
-use holdpoint_core::{Answer, Answers, Digest, InterruptId, RunId, State};
+use holdpoint_core::{
+    Answer, Answers, Digest, InterruptId, InterruptStatus, Refusal, RunId, State,
+};
 use holdpoint_definition::{MetricsAccess, Names, ServerLimits};
 use holdpoint_engine::{Agent, Engine, Error, Question, Submitted};
 use holdpoint_store::ThreadKey;
@@ -61,6 +63,8 @@ pub(crate) struct World {
     /// For which tenants which definitions are stored.
     published: Mutex<HashSet<(String, Digest)>>,
     address: OnceLock<SocketAddr>,
+    /// Where people reach it, if somebody said so.
+    public_url: Option<String>,
 }
 
 /// How a server was told to be.
@@ -71,6 +75,7 @@ pub(crate) struct Settings {
     pub(crate) search: Option<OsString>,
     pub(crate) own: String,
     pub(crate) endpoints: Vec<Arc<Endpoint>>,
+    pub(crate) public_url: Option<String>,
 }
 
 /// One store, and what is driven on it.
@@ -125,6 +130,18 @@ impl Served {
         });
     }
 
+    /// A question must be pending to be given to somebody.
+    ///
+    /// # Errors
+    ///
+    /// It is not; the store fails.
+    pub(crate) async fn expect_pending(&self, question: &Question) -> Result<(), Problem> {
+        if question.status == InterruptStatus::Pending {
+            return Ok(());
+        }
+        Err(self.engine.why_not_pending(question).await?.into())
+    }
+
     /// What is the matter with the store, if anything is.
     pub(crate) fn trouble(&self) -> Option<Problem> {
         let health = self.health.lock().unwrap_or_else(PoisonError::into_inner);
@@ -175,6 +192,7 @@ impl World {
             search,
             own,
             endpoints,
+            public_url,
         } = settings;
         let count = |limit: u32| usize::try_from(limit).unwrap_or(usize::MAX);
         let streams = Streams::new(count(limits.streams), count(limits.streams_per_key));
@@ -202,6 +220,7 @@ impl World {
             catalog: RwLock::default(),
             published: Mutex::default(),
             address: OnceLock::new(),
+            public_url,
         }
     }
 
@@ -209,6 +228,38 @@ impl World {
     pub(crate) fn address(&self) -> SocketAddr {
         let unbound = SocketAddr::from(([127, 0, 0, 1], 0));
         self.address.get().copied().unwrap_or(unbound)
+    }
+
+    /// Where people reach it, without a `/` at the end: what the configuration says, or this machine's own address.
+    ///
+    /// # Errors
+    ///
+    /// Nobody said so, and it is reached from elsewhere.
+    pub(crate) fn public_url(&self) -> Result<String, Problem> {
+        if let Some(url) = &self.public_url {
+            return Ok(url.clone());
+        }
+        let address = self.address();
+        if address.ip().is_loopback() {
+            return Ok(format!("http://{address}"));
+        }
+        let error =
+            "nobody said where people reach this server: set `public_url` in its configuration";
+        Err(Problem::new("no_public_url", error))
+    }
+
+    /// The origins that its own pages have.
+    pub(crate) fn own_origins(&self) -> Vec<String> {
+        if let Some(url) = &self.public_url {
+            return vec![url.clone()];
+        }
+        let address = self.address();
+        if !address.ip().is_loopback() {
+            return Vec::new();
+        }
+        let port = address.port();
+        let hosts = ["127.0.0.1", "localhost", "[::1]"];
+        hosts.map(|host| format!("http://{host}:{port}")).to_vec()
     }
 
     pub(crate) fn bound_to(&self, address: SocketAddr) {
@@ -321,6 +372,20 @@ impl World {
             let error = "this server has no keys to sign tokens with: set `HOLDPOINT_TOKEN_KEYS`, the same for all servers of a store";
             Problem::new("no_token_keys", error)
         })
+    }
+
+    /// Whoever gave something by this key may still do so.
+    ///
+    /// # Errors
+    ///
+    /// The key was revoked, or has ended; the store fails.
+    pub(crate) async fn expect_good(&self, issuer_key: Option<&str>) -> Result<(), Problem> {
+        let Some(key) = issuer_key else { return Ok(()) };
+        if self.keys.is_good(key).await.map_err(Error::from)? {
+            return Ok(());
+        }
+        let why = "whoever gave it may not do so any more";
+        Err(Error::from(Refusal::BadPass { why }).into())
     }
 
     /// The server's own store, where programs outside ask.

@@ -64,6 +64,7 @@ async fn dead(args: &DeadLetters) -> Result<Exit, Failure> {
     let session = Session::open_to_read(&args.threads).await?;
     expect_known(&session, &args.name).await?;
     let mut after: Option<Letter> = None;
+    let mut is_any = false;
     loop {
         let letters = session
             .engine
@@ -71,10 +72,15 @@ async fn dead(args: &DeadLetters) -> Result<Exit, Failure> {
             .await?;
         for dead in &letters {
             if args.interrupt.is_none_or(|it| it == dead.letter.interrupt) {
+                is_any = true;
                 show(&session, dead);
             }
         }
         if letters.len() < PAGE {
+            if !is_any && session.output == Output::Plain {
+                let tenant = line(session.tenant());
+                terminal::note(&format!("nothing of tenant {tenant} was given up"));
+            }
             return Ok(Exit::Done);
         }
         after = letters.last().map(|dead| dead.letter.clone());

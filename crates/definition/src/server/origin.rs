@@ -17,7 +17,8 @@ pub(super) fn read_all(field: &Field<'_>, report: &mut Report) -> Option<Vec<Str
     origins.into_iter().collect()
 }
 
-fn read(field: &Field<'_>, report: &mut Report) -> Option<String> {
+/// Reads one.
+pub(super) fn read(field: &Field<'_>, report: &mut Report) -> Option<String> {
     let text = field.some_text(report)?;
     if text == "*" {
         let message = "`*` would let every web page act in the name of whoever looks at it";

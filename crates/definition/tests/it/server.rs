@@ -82,6 +82,7 @@ fn a_whole_file_says_everything_with_absolute_paths() {
   limits: {body: 64KiB, batch: 1, streams: 2, streamsPerKey: 3, pending_per_user: 4, pendingPerRun: 5}
   log: json
   metrics: {open: true}
+  public_url: https://approve.example.com
   webhooks:
     - {name: pager, url: "https://hooks.example.com/x?team=ops", secret: PAGER_SECRET}
     - name: own.one
@@ -176,6 +177,7 @@ fn a_whole_file_says_everything_with_absolute_paths() {
                 allow_private: vec!["127.0.0.1".to_owned()],
             },
         ],
+        public_url: Some("https://approve.example.com".to_owned()),
     };
     assert_eq!(server(dir.path(), &text), Ok(expected));
 }
@@ -200,6 +202,7 @@ fn whatever_is_unsaid_is_as_without_a_file_but_seen_from_its_folder() {
         log: LogFormat::Text,
         metrics: MetricsAccess::Permitted,
         webhooks: Vec::new(),
+        public_url: None,
     };
     assert_eq!(ServerFile::default(), unsaid);
     let dir = site();

@@ -243,12 +243,17 @@ impl Engine {
         }
     }
 
-    /// Forgets an endpoint, with everything that is still to be told to it and that was given up, in all tenants.
+    /// Forgets an endpoint, with everything that is still to be told to it and that was given up, in all tenants. Returns
+    /// whether there was one.
     ///
     /// # Errors
     ///
-    /// The store fails; then some of it may be left.
+    /// A server delivers to it; the store fails, and then some of it may be left.
     pub async fn unsubscribe(&self, endpoint: &str) -> Result<bool, Error> {
+        if self.is_carried(endpoint).await? {
+            let why = "a server delivers to it: take it out of the configuration first, and restart the server";
+            return Err(Refusal::Stale(why).into());
+        }
         let remove = |cell: Option<&Cell>| cell.map(|_| CellThen::Remove);
         let was = self.change_cell(Space::Endpoint, endpoint, remove).await?;
         self.outbox().learn(None);
@@ -285,6 +290,10 @@ fn tries_key(letter: &Letter) -> String {
 }
 
 fn may_manage(by: &Principal) -> Result<(), Refusal> {
+    if !by.actor.may_decide() {
+        let by = by.actor.to_string();
+        return Err(Refusal::Forbidden { by });
+    }
     if by.may(MANAGE) {
         return Ok(());
     }

@@ -194,6 +194,10 @@ async fn an_endpoint_that_is_forgotten_leaves_nothing_behind() {
     let brief = Span::ZERO;
     let given_up = engine.not_delivered("local", &first, "no", brief).await;
     assert_eq!(given_up, Ok(None));
+    engine.carry("pager").await.unwrap();
+    let carried = engine.unsubscribe("pager").await.unwrap_err();
+    assert!(carried.to_string().contains("a server delivers to it"));
+    engine.stop_carrying("pager").await.unwrap();
     assert_eq!(engine.unsubscribe("pager").await, Ok(true));
     assert_eq!(engine.unsubscribe("pager").await, Ok(false));
     assert_eq!(letters(&engine).await, []);

@@ -20,7 +20,7 @@ use crate::{
     once::{Sent, replayed},
     path::Path,
     problem::Problem,
-    token::Claims,
+    token::{self, Claims, Form},
     world::{Placed, World},
 };
 
@@ -121,17 +121,13 @@ async fn by_token(
     } = serde_json::from_value(value).map_err(Problem::bad_body)?;
     let tenant = caller.tenant();
     let (run, _, _, _) = world.run(tenant, run_id).await?;
-    let (claims, key) = Claims::read(&resume_token, world.keyring()?).map_err(Error::from)?;
+    let opened = token::open(Form::Token, &resume_token, world.keyring()?);
+    let (claims, key): (Claims, String) = opened.map_err(Error::from)?;
     let bad = |why| Problem::from(Error::from(Refusal::BadPass { why }));
     if claims.tenant != tenant || claims.run != run {
         return Err(bad("it is for another run"));
     }
-    if let Some(issuer) = &claims.issuer_key {
-        let is_good = world.keys.is_good(issuer).await.map_err(Error::from)?;
-        if !is_good {
-            return Err(bad("whoever gave it may not do so any more"));
-        }
-    }
+    world.expect_good(claims.issuer_key.as_deref()).await?;
     let (served, question) = world
         .question(tenant, &claims.interrupt.to_string())
         .await?;

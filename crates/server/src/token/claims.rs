@@ -1,19 +1,11 @@
-//! What a token says, and how it is spelt.
+//! What a token, or a link, says.
 
 use std::collections::BTreeSet;
 
-use base64::{Engine as _, prelude::BASE64_URL_SAFE_NO_PAD};
 use holdpoint_core::{
-    Actor, Digest, InterruptId, Pass, Principal, PrincipalKind, Refusal, RunId, Timestamp,
+    Actor, Digest, InterruptId, Pass, Principal, PrincipalKind, RunId, Timestamp,
 };
 use serde::{Deserialize, Serialize};
-
-use super::Keyring;
-
-/// The form, and what a token begins with.
-const FORM: &str = "hpt1";
-/// The longest token that is looked at.
-const MAX_LEN: usize = 4_096;
 
 /// What a token says.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -38,46 +30,6 @@ pub(crate) struct Claims {
 }
 
 impl Claims {
-    /// As a text that is signed with the first key of a ring.
-    pub(crate) fn spell(&self, keys: &Keyring) -> String {
-        let body = serde_json::to_vec(self).unwrap_or_default();
-        let body = BASE64_URL_SAFE_NO_PAD.encode(body);
-        let (key, sign) = keys.signing();
-        let said = format!("{FORM}.{key}.{body}");
-        let signature = BASE64_URL_SAFE_NO_PAD.encode(sign(said.as_bytes()));
-        format!("{said}.{signature}")
-    }
-
-    /// What a text says that was signed with a key of this ring, and which key that was.
-    ///
-    /// # Errors
-    ///
-    /// It is no token, or nobody here signed it. One answer for all: whoever forges learns nothing.
-    pub(crate) fn read(text: &str, keys: &Keyring) -> Result<(Self, String), Refusal> {
-        let bad = || Refusal::BadPass {
-            why: "it is not one of ours",
-        };
-        if text.len() > MAX_LEN {
-            return Err(bad());
-        }
-        let (said, signature) = text.rsplit_once('.').ok_or_else(bad)?;
-        let mut parts = said.split('.');
-        let (Some(FORM), Some(key), Some(body), None) =
-            (parts.next(), parts.next(), parts.next(), parts.next())
-        else {
-            return Err(bad());
-        };
-        let signature = BASE64_URL_SAFE_NO_PAD
-            .decode(signature)
-            .map_err(|_| bad())?;
-        if !keys.has_signed(key, said.as_bytes(), &signature) {
-            return Err(bad());
-        }
-        let body = BASE64_URL_SAFE_NO_PAD.decode(body).map_err(|_| bad())?;
-        let claims = serde_json::from_slice(&body).map_err(|_| bad())?;
-        Ok((claims, key.to_owned()))
-    }
-
     /// As core looks at it, handed over by this one.
     pub(crate) fn pass(&self, key: String, carrier: &Actor) -> Pass {
         Pass {

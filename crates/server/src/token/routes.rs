@@ -8,15 +8,14 @@ use axum::{
     http::StatusCode,
     response::{IntoResponse as _, Response},
 };
-use holdpoint_core::{Holder, InterruptStatus, Principal, PrincipalKind, RunId, Span, hex};
-use holdpoint_engine::{Error, Question};
+use holdpoint_core::{RunId, Span};
+use holdpoint_engine::Question;
 use serde::{Deserialize, Serialize};
 
-use super::Claims;
+use super::{Form, holder, leave, seal};
 use crate::{
     caller::Caller,
     clock::rfc3339,
-    keys,
     once::Sent,
     path::Path,
     problem::Problem,
@@ -82,16 +81,9 @@ pub(crate) async fn issue(
 ) -> Result<Response, Problem> {
     let Sent { caller, value, .. } = sent;
     let (served, question) = world.question(caller.tenant(), &id).await?;
-    expect_pending(served, &question).await?;
+    served.expect_pending(&question).await?;
     let given = give(&world, served, &question, &caller, value)?;
     Ok((StatusCode::CREATED, Json(given)).into_response())
-}
-
-async fn expect_pending(served: &Served, question: &Question) -> Result<(), Problem> {
-    if question.status == InterruptStatus::Pending {
-        return Ok(());
-    }
-    Err(served.engine.why_not_pending(question).await?.into())
 }
 
 fn give(
@@ -101,43 +93,17 @@ fn give(
     caller: &Caller,
     wish: Wish,
 ) -> Result<Given, Problem> {
-    let bad = |error: String| Problem::new("bad_request", error);
-    if let Some(user) = &wish.user_id {
-        let named = Principal::new(PrincipalKind::User, caller.tenant(), user);
-        keys::check(&named).map_err(|error| bad(format!("`user_id`: {error}")))?;
-    }
-    let holder = Holder::chosen(&caller.principal, wish.user_id.as_deref(), wish.roles);
-    let holder = holder.map_err(Error::from)?;
+    let holder = holder(caller, wish.user_id.as_deref(), wish.roles)?;
     let lasts = wish.ttl_seconds.unwrap_or(USUAL);
     if !(1..=LONGEST).contains(&lasts) {
-        return Err(bad(format!("`ttl_seconds` must be from 1 to {LONGEST}")));
+        let error = format!("`ttl_seconds` must be from 1 to {LONGEST}");
+        return Err(Problem::new("bad_request", error));
     }
     let keyring = world.keyring()?;
-    let mut random = [0; 16];
-    getrandom::fill(&mut random).map_err(|error| {
-        let error = format!("the operating system gave no randomness: {error}");
-        Problem::new("internal", error)
-    })?;
-    let interrupt = &question.interrupt;
     let now = served.engine.store().now();
-    let until = now + Span::from_secs(lasts);
-    let claims = Claims {
-        id: format!("tok_{}", hex(&random)),
-        tenant: caller.tenant().to_owned(),
-        run: interrupt.run,
-        interrupt: interrupt.id,
-        nonce: interrupt.nonce.clone(),
-        plan_version: interrupt.plan_version,
-        subject: interrupt.subject(),
-        user: holder.user,
-        roles: holder.roles,
-        issued_at: now,
-        expires_at: interrupt.due_at().map_or(until, |due| due.min(until)),
-        issuer: caller.principal.actor.clone(),
-        issuer_key: caller.pass.key().map(str::to_owned),
-    };
+    let claims = leave(question, caller, holder, now, Span::from_secs(lasts))?;
     Ok(Given {
-        resume_token: claims.spell(keyring),
+        resume_token: seal(Form::Token, &claims, keyring),
         token_id: claims.id,
         interrupt_id: claims.interrupt,
         run_id: claims.run,

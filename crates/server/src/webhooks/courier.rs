@@ -187,12 +187,16 @@ impl Courier {
         match fate {
             Fate::Delivered => {
                 self.breaker.succeeded();
-                self.told = None;
+                if self.told.take().is_some() {
+                    tracing::info!(webhook = self.name(), "is reached again");
+                }
             }
             Fate::Again { at, why } => {
                 self.breaker.failed(Instant::now());
                 self.resting.insert(topic, at);
-                self.tell(&format!("not delivered, and tried again: {why}"));
+                self.tell(&format!(
+                    "a message was not accepted, and will be sent again: {why}"
+                ));
             }
             Fate::GivenUp { why } => {
                 self.breaker.failed(Instant::now());
@@ -287,6 +291,7 @@ async fn send(engine: &Engine, endpoint: &Endpoint, message: Message) -> Result<
     let answered = endpoint.outbound.post(url, &headers, body, timeout);
     match answered.await {
         Ok(200..=299) => Ok(()),
+        Ok(status @ 300..=399) => Err(format!("HTTP {status}: redirects are not followed")),
         Ok(status) => Err(format!("HTTP {status}")),
         Err(error) => Err(error.to_string()),
     }

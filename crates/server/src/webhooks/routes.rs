@@ -162,15 +162,11 @@ pub(crate) async fn dead_letters(
     let after = which.cursor.as_deref().map(place).transpose()?;
     let after = after.map(|(interrupt, seq)| last_at(&name, interrupt, seq));
     let mut found = Vec::new();
-    let mut known = false;
+    expect_known(&world, &caller, &name).await?;
     for served in world.engines.values() {
         let engine = &served.engine;
-        known |= knows(engine.subscriptions().await?.get(&name), &caller);
         let dead = engine.dead_letters(&caller.principal, &name, after.as_ref(), limit + 1);
         found.extend(dead.await?);
-    }
-    if !known && found.is_empty() {
-        return Err(Problem::not_found("webhook"));
     }
     found.sort_by(|left, right| left.letter.cmp(&right.letter));
     let has_more = found.len() > limit;
@@ -183,8 +179,16 @@ pub(crate) async fn dead_letters(
     }))
 }
 
-fn knows(subscription: Option<&Subscription>, caller: &Caller) -> bool {
-    subscription.is_some_and(|it| it.covers(caller.tenant()))
+/// One that was mistyped has nothing that was given up either, and that would look like good news.
+async fn expect_known(world: &World, caller: &Caller, name: &str) -> Result<(), Problem> {
+    for served in world.engines.values() {
+        let known = served.engine.subscriptions().await?;
+        let known = known.get(name);
+        if known.is_some_and(|it| it.covers(caller.tenant())) {
+            return Ok(());
+        }
+    }
+    Err(Problem::not_found("webhook"))
 }
 
 /// The place of a letter in the list.
@@ -219,6 +223,7 @@ pub(crate) async fn resend(
     Path(name): Path<String>,
     Body { value: of, .. }: Body<Of>,
 ) -> Result<Json<Count>, Problem> {
+    expect_known(&world, &caller, &name).await?;
     let mut count = 0;
     for served in world.engines.values() {
         let engine = &served.engine;
@@ -245,6 +250,7 @@ pub(crate) async fn discard(
     Path(name): Path<String>,
     Body { value: of, .. }: Body<Of>,
 ) -> Result<Json<Count>, Problem> {
+    expect_known(&world, &caller, &name).await?;
     let mut count = 0;
     for served in world.engines.values() {
         let engine = &served.engine;

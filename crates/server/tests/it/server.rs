@@ -7,6 +7,7 @@ mod interrupts;
 mod jwt;
 mod metrics;
 mod own;
+mod pages;
 mod runs;
 mod sink;
 mod support;

@@ -272,6 +272,9 @@ async fn what_is_given_up_is_seen_sent_again_and_discarded_by_whoever_may() {
     }
     let (status, problem) = get(&ann, "/nobody/dead_letters").await;
     assert_eq!((status, &problem["code"]), (404, &json!("not_found")));
+    let unknown = world.posting("/api/v1/webhooks/nobody/resend", &json!({}));
+    let unknown = unknown.bearer_auth(&ann).send().await.unwrap();
+    assert_eq!(unknown.status(), 404);
     let (status, _) = get(&ann, "/ops/dead_letters?cursor=int_1:2").await;
     assert_eq!(status, 400);
 

@@ -1,0 +1,297 @@
+//! Opening a link, and deciding on the page that it leads to.
+
+use std::sync::Arc;
+
+use axum::{
+    extract::{Form as FormBody, State, rejection::FormRejection},
+    http::{HeaderMap, HeaderValue, StatusCode, header},
+    response::{IntoResponse as _, Response},
+};
+use holdpoint_core::{Bond, Holder, InterruptStatus, Principal, Span};
+use holdpoint_engine::{Question, Request, Wanted};
+
+use super::{
+    Shown, Waiting,
+    form::{Complaint, Entered, PAGE, Sheet},
+    guard::expect_own_page,
+    html::{self, Visit},
+    links,
+};
+use crate::{
+    caller::{Caller, Pass},
+    path::Path,
+    problem::Problem,
+    token::{Claims, Form, open, seal},
+    world::{Served, World},
+};
+
+/// How many questions a list shows.
+const LISTED: usize = 100;
+/// How long the links of a list hold.
+const AT_HAND: Span = Span::from_secs(60 * 60);
+
+/// A link that holds, and what it leads to.
+struct Opened<'w> {
+    claims: Claims,
+    key: String,
+    served: &'w Served,
+    question: Question,
+}
+
+/// What is shown instead.
+struct Instead(Box<Response>);
+
+impl From<Problem> for Instead {
+    fn from(problem: Problem) -> Self {
+        let title = match problem.status() {
+            StatusCode::NOT_FOUND | StatusCode::FORBIDDEN => "This link does not hold",
+            StatusCode::SERVICE_UNAVAILABLE => "Not now",
+            _ => "That did not work",
+        };
+        Self::new(html::notice(problem.status(), title, &problem.error))
+    }
+}
+
+impl Instead {
+    fn new(page: Response) -> Self {
+        Self(Box::new(page))
+    }
+}
+
+/// Opens a link. Nothing changes, however often it is fetched.
+pub(crate) async fn show(State(world): State<Arc<World>>, Path(link): Path<String>) -> Response {
+    let shown = async {
+        let opened = opened(&world, &link).await?;
+        let Opened { question, .. } = &opened;
+        if question.status != InterruptStatus::Pending {
+            return Ok(html::closed(StatusCode::OK, question));
+        }
+        ask(&world, &opened, StatusCode::OK, &Entered::default(), None)
+    };
+    shown.await.unwrap_or_else(|Instead(page)| *page)
+}
+
+async fn opened<'w>(world: &'w World, link: &str) -> Result<Opened<'w>, Instead> {
+    let (claims, key): (Claims, String) = open(Form::Link, link, world.keyring()?)
+        .map_err(holdpoint_engine::Error::from)
+        .map_err(Problem::from)?;
+    world.expect_good(claims.issuer_key.as_deref()).await?;
+    let interrupt = claims.interrupt.to_string();
+    let (served, question) = world.question(&claims.tenant, &interrupt).await?;
+    let is_over = served.engine.store().now() >= claims.expires_at;
+    // What is over may be looked at for as long as the link is kept.
+    if is_over && question.status == InterruptStatus::Pending {
+        let text = "Ask whoever sent it for a new one: what it is about still waits.";
+        return Err(Instead::new(html::notice(
+            StatusCode::GONE,
+            "This link has expired",
+            text,
+        )));
+    }
+    Ok(Opened {
+        claims,
+        key,
+        served,
+        question,
+    })
+}
+
+/// The page of a question that is pending.
+fn ask(
+    world: &World,
+    opened: &Opened<'_>,
+    status: StatusCode,
+    entered: &Entered,
+    complaint: Option<&Complaint>,
+) -> Result<Response, Instead> {
+    let Opened {
+        claims, question, ..
+    } = opened;
+    let shown = Shown {
+        link: claims.id.clone(),
+        subject: question.interrupt.subject(),
+    };
+    let proof = seal(Form::Page, &shown, world.keyring()?);
+    let visit = Visit {
+        user: &claims.user,
+        proof: &proof,
+    };
+    Ok(html::question(status, visit, question, entered, complaint))
+}
+
+/// Takes what somebody decided on the page.
+pub(crate) async fn decide(
+    State(world): State<Arc<World>>,
+    Path(link): Path<String>,
+    headers: HeaderMap,
+    body: Result<FormBody<Vec<(String, String)>>, FormRejection>,
+) -> Response {
+    let taken = take(&world, &link, &headers, body).await;
+    taken.unwrap_or_else(|Instead(page)| *page)
+}
+
+async fn take(
+    world: &World,
+    link: &str,
+    headers: &HeaderMap,
+    body: Result<FormBody<Vec<(String, String)>>, FormRejection>,
+) -> Result<Response, Instead> {
+    let refused = |why: &str| {
+        let title = "Nothing was decided";
+        Instead::new(html::notice(StatusCode::FORBIDDEN, title, why))
+    };
+    expect_own_page(headers, &world.own_origins()).map_err(|why| {
+        refused(&format!(
+            "The form was not taken: {why}. Open the link itself and decide there."
+        ))
+    })?;
+    let FormBody(entered) = body.map_err(|_| refused("What was sent is no form."))?;
+    let entered = Entered(entered);
+    let opened = opened(world, link).await?;
+    let Opened {
+        claims,
+        key,
+        served,
+        question,
+    } = &opened;
+    let proof = entered.get(PAGE).unwrap_or_default();
+    let shown: Shown = match open(Form::Page, proof, world.keyring()?) {
+        Ok((shown, _)) => shown,
+        Err(_) => {
+            return Err(refused(
+                "It was not sent from the page that the link opens.",
+            ));
+        }
+    };
+    if shown.link != claims.id {
+        return Err(refused("It was sent from the page of another link."));
+    }
+    if question.status != InterruptStatus::Pending {
+        return Err(Instead::new(html::closed(StatusCode::CONFLICT, question)));
+    }
+    if shown.subject != question.interrupt.subject() {
+        let complaint = Complaint::new(
+            "What is asked has changed since. Look at it again, and decide on what stands here now.",
+        );
+        let empty = Entered::default();
+        return ask(
+            world,
+            &opened,
+            StatusCode::CONFLICT,
+            &empty,
+            Some(&complaint),
+        );
+    }
+    let reply = match Sheet::of(question).read(question, &entered) {
+        Ok(reply) => reply,
+        Err(complaint) => {
+            let status = StatusCode::UNPROCESSABLE_ENTITY;
+            return ask(world, &opened, status, &entered, Some(&complaint));
+        }
+    };
+    let by = claims.holder();
+    let asks = question.interrupt.asks.iter();
+    let seen = asks.filter_map(|ask| Some((ask.action_id, ask.subject.params_hash()?)));
+    let bond = Bond {
+        pass: Some(Box::new(claims.pass(key.clone(), &by.actor))),
+        seen: seen.collect(),
+    };
+    let (engine, asked) = (served.engine.clone(), question.clone());
+    let work = async move {
+        engine
+            .respond(Request::from(&by), &asked, reply, bond)
+            .await
+    };
+    match world.submit(served, &claims.tenant, Box::pin(work)).await {
+        // What came of it is shown by the page itself, so that nothing is sent again when that is loaded again.
+        Ok(_) => {
+            let mut response = StatusCode::SEE_OTHER.into_response();
+            let location = format!("/decide/{link}");
+            if let Ok(location) = HeaderValue::from_str(&location) {
+                response.headers_mut().insert(header::LOCATION, location);
+            }
+            Ok(response)
+        }
+        Err(problem) => told(world, link, &opened, &entered, problem).await,
+    }
+}
+
+/// Says why an answer was not taken, on the page where it can be mended.
+async fn told(
+    world: &World,
+    link: &str,
+    before: &Opened<'_>,
+    entered: &Entered,
+    problem: Problem,
+) -> Result<Response, Instead> {
+    let status = problem.status();
+    let is_mended_here = status == StatusCode::UNPROCESSABLE_ENTITY;
+    if is_mended_here {
+        let complaint = Complaint::new(problem.error);
+        return ask(world, before, status, entered, Some(&complaint));
+    }
+    // Somebody was faster, or it changed in this very moment.
+    let now = opened(world, link).await?;
+    if now.question.status != InterruptStatus::Pending {
+        return Ok(html::closed(StatusCode::CONFLICT, &now.question));
+    }
+    Err(problem.into())
+}
+
+/// Lists what waits for somebody.
+pub(crate) async fn waiting(State(world): State<Arc<World>>, Path(list): Path<String>) -> Response {
+    let shown = list_waiting(&world, &list).await;
+    shown.unwrap_or_else(|Instead(page)| *page)
+}
+
+async fn list_waiting(world: &World, list: &str) -> Result<Response, Instead> {
+    let (waiting, _): (Waiting, String) = open(Form::Waiting, list, world.keyring()?)
+        .map_err(holdpoint_engine::Error::from)
+        .map_err(Problem::from)?;
+    world.expect_good(waiting.issuer_key.as_deref()).await?;
+    let now = world.home()?.engine.store().now();
+    if now >= waiting.expires_at {
+        let text = "Ask whoever sent it for a new one.";
+        return Err(Instead::new(html::notice(
+            StatusCode::GONE,
+            "This link has expired",
+            text,
+        )));
+    }
+    let wanted = Wanted {
+        status: Some(InterruptStatus::Pending),
+        ..Wanted::default()
+    };
+    let mut found = Vec::new();
+    for served in world.engines.values() {
+        let engine = &served.engine;
+        let (questions, _) = engine
+            .questions(&waiting.tenant, None, LISTED, &wanted)
+            .await
+            .map_err(Problem::from)?;
+        found.extend(questions);
+    }
+    found.sort_by_key(|it| it.interrupt.id);
+    let more = found.len() > LISTED;
+    found.truncate(LISTED);
+    // Whoever gave the list gives its links; they hold no longer than the list.
+    let issuer = Caller {
+        principal: Principal {
+            actor: waiting.issuer.clone(),
+            roles: waiting.roles.clone(),
+            permissions: [Principal::EVERYTHING.to_owned()].into(),
+        },
+        pass: waiting.issuer_key.clone().map_or(Pass::Open, Pass::Key),
+    };
+    let lasts = AT_HAND.min(waiting.expires_at.since(now));
+    let mut items = Vec::new();
+    for question in &found {
+        let holder = Holder {
+            user: waiting.user.clone(),
+            roles: waiting.roles.clone(),
+        };
+        let link = links::to_question(world, question, &issuer, holder, now, lasts)?;
+        items.push((question, link.url().to_owned()));
+    }
+    Ok(html::waiting(&waiting.user, &items, more))
+}
