@@ -21,6 +21,7 @@ mod interrupts;
 mod jwt;
 mod keys;
 mod log;
+mod markup;
 mod metrics;
 mod once;
 mod openapi;

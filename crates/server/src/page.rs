@@ -13,6 +13,7 @@ use axum::{
 pub(crate) use self::api::docs;
 use crate::{
     caller::{Access, Caller},
+    markup::plain,
     problem::Problem,
     world::World,
 };
@@ -44,9 +45,9 @@ pub(crate) async fn front(
             let _ = writeln!(
                 body,
                 "<li><strong>{}/{}</strong><pre>{}</pre>{}<code>{}</code></li>",
-                escaped(&pending.agent),
-                escaped(&pending.session),
-                escaped(&pending.text),
+                plain(&pending.agent),
+                plain(&pending.session),
+                plain(&pending.text),
                 run.unwrap_or_default(),
                 pending.interrupt.id,
             );
@@ -56,14 +57,14 @@ pub(crate) async fn front(
     body.push_str("<h2>Agents</h2>\n<ul>\n");
     let catalog = world.catalog();
     for (name, offered) in &catalog.agents {
-        let version = escaped(&offered.agent.definition.version);
-        let _ = writeln!(body, "<li>{} <small>{version}</small></li>", escaped(name));
+        let version = plain(&offered.agent.definition.version);
+        let _ = writeln!(body, "<li>{} <small>{version}</small></li>", plain(name));
     }
     body.push_str("</ul>\n");
     // What files say is for whoever runs the server.
     if world.access == Access::Dev {
         for problem in catalog.problems.values() {
-            let _ = writeln!(body, "<pre class=\"problem\">{}</pre>", escaped(problem));
+            let _ = writeln!(body, "<pre class=\"problem\">{}</pre>", plain(problem));
         }
     }
     body.push_str("<p><a href=\"/docs\">How to speak with this server</a></p>\n");
@@ -84,20 +85,4 @@ fn page(title: &str, body: &str) -> Response {
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
     ];
     (headers, html).into_response()
-}
-
-/// A text that cannot be anything but a text in a page.
-fn escaped(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for char in text.chars() {
-        match char {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\'' => out.push_str("&#39;"),
-            other => out.push(other),
-        }
-    }
-    out
 }

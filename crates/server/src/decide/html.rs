@@ -22,9 +22,11 @@ use super::{
         ANSWER, APPROVE, COMMENT, Complaint, Entered, OPTION, PAGE, REJECT, SAY, Sheet, confirmed,
         name_of, name_of_input, nth,
     },
-    text::{plain, safe},
 };
-use crate::clock::rfc3339;
+use crate::{
+    clock::rfc3339,
+    markup::{plain, safe},
+};
 
 const STYLE: &str = include_str!("style.css");
 

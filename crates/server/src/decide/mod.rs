@@ -10,7 +10,6 @@ mod guard;
 mod html;
 pub(crate) mod links;
 pub(crate) mod routes;
-mod text;
 
 use holdpoint_core::{Actor, Digest, Timestamp};
 use serde::{Deserialize, Serialize};

@@ -5,8 +5,8 @@ use std::{collections::BTreeMap, fmt::Write as _};
 use axum::response::Response;
 use serde_json::Value;
 
-use super::{escaped, page};
-use crate::problem::CODES;
+use super::page;
+use crate::{markup::plain, problem::CODES};
 
 /// The API, readable.
 pub(crate) async fn docs() -> Response {
@@ -21,7 +21,7 @@ pub(crate) async fn docs() -> Response {
                 let _ = writeln!(
                     body,
                     "<section><h3><code>{method} {}</code></h3>",
-                    escaped(path)
+                    plain(path)
                 );
                 show(&mut body, &document, operation);
                 body.push_str("</section>\n");
@@ -36,7 +36,7 @@ fn show(body: &mut String, document: &Value, operation: &Value) {
     for words in ["summary", "description"] {
         let words = text(&operation[words]);
         if !words.is_empty() {
-            let _ = writeln!(body, "<p>{}</p>", escaped(words));
+            let _ = writeln!(body, "<p>{}</p>", plain(words));
         }
     }
     let parameters = items(&operation["parameters"]).map(|it| {
@@ -58,7 +58,7 @@ fn show(body: &mut String, document: &Value, operation: &Value) {
     table(body, "Body", fields);
     let example = &sent["example"];
     if !example.is_null() {
-        let _ = writeln!(body, "<pre>{}</pre>", escaped(&format!("{example:#}")));
+        let _ = writeln!(body, "<pre>{}</pre>", plain(&format!("{example:#}")));
     }
     // What is refused is the same everywhere.
     let answers = entries(&operation["responses"]).filter(|(code, _)| code.starts_with('2'));
@@ -96,7 +96,7 @@ fn table<'t>(body: &mut String, title: &str, rows: impl Iterator<Item = (String,
     }
     let _ = writeln!(body, "<table><caption>{title}</caption>");
     for (name, words) in rows {
-        let (name, words) = (escaped(&name), escaped(words));
+        let (name, words) = (plain(&name), plain(words));
         let _ = writeln!(
             body,
             "<tr><td><code>{name}</code></td><td>{words}</td></tr>"

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 /// A text as it stands in a page. It cannot be anything but a text there, and what cannot be seen, or turns the order of
 /// what can, is shown by its number.
-pub(super) fn safe(text: &str) -> String {
+pub(crate) fn safe(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for char in text.chars() {
         match char {
@@ -24,7 +24,7 @@ pub(super) fn safe(text: &str) -> String {
 }
 
 /// The same as the value of an attribute or in a text area, where there is no markup.
-pub(super) fn plain(text: &str) -> String {
+pub(crate) fn plain(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for char in text.chars() {
         match char {
