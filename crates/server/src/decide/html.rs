@@ -488,7 +488,8 @@ fn thing(body: &mut String, question: &Question, at: usize, ask: &Ask) {
             );
             values(body, &request.args);
         }
-        Subject::Confirmation { .. } => said(body, &question.text),
+        // These words are all that there is to it.
+        Subject::Confirmation { .. } => return said(body, &question.text),
         Subject::Model
         | Subject::Node { .. }
         | Subject::Question { .. }

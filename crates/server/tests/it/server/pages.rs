@@ -5,7 +5,7 @@ use holdpoint_server::Access;
 use reqwest::{Client, Method, redirect::Policy};
 use serde_json::{Value, json};
 
-use super::support::{World, read};
+use super::support::{World, chat, read};
 
 const ALL: &str = "/api/v1/interrupts";
 
@@ -659,4 +659,25 @@ async fn hostile_texts_are_texts_wherever_they_stand() {
             }
         }
     }
+}
+
+#[tokio::test]
+async fn what_a_model_asks_in_plain_words_is_shown_as_its_words_and_confirmed() {
+    let world = World::dev().await;
+    let browser = Browser::new(&world);
+    world
+        .stream("/api/v1/chat/stream", &chat("s", "删除"))
+        .await;
+    let (_, page) = world.get(&format!("{ALL}?status=pending")).await;
+    let id = page["items"][0]["id"].as_str().unwrap().to_owned();
+    let page = browser.open(&link(&world, &id).await).await;
+    let words = "Please confirm: 即将删除 1,234 条记录";
+    assert!(page.has("In the agent's own words"));
+    assert!(page.has(words) && !page.has("Would run"));
+    assert_eq!(browser.press(&page, &[]).await.status, 422);
+    let done = browser.press(&page, &[("say", "approve")]).await;
+    assert_eq!(done.status, 303);
+    assert_eq!(done.html.matches(words).count(), 1, "{}", done.html);
+    let (_, shown) = world.get(&format!("{ALL}/{id}")).await;
+    assert_eq!(shown["status"], "resolved");
 }
