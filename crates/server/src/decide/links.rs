@@ -14,12 +14,11 @@ use serde::{Deserialize, Serialize};
 
 use super::Waiting;
 use crate::{
-    caller::Caller,
     clock::rfc3339,
     once::Sent,
     path::Path,
     problem::Problem,
-    token::{Form, holder, leave, seal},
+    token::{Form, Giver, holder, leave, seal},
     world::World,
 };
 
@@ -85,7 +84,7 @@ pub(crate) async fn issue(
     let lasts = value.lasts()?;
     let holder = holder(&caller, value.user_id.as_deref(), value.roles)?;
     let now = served.engine.store().now();
-    let link = to_question(&world, &question, &caller, holder, now, lasts)?;
+    let link = to_question(&world, &question, &(&caller).into(), holder, now, lasts)?;
     Ok((StatusCode::CREATED, Json(link)).into_response())
 }
 
@@ -97,12 +96,12 @@ pub(crate) async fn issue(
 pub(crate) fn to_question(
     world: &World,
     question: &Question,
-    caller: &Caller,
+    giver: &Giver,
     holder: Holder,
     now: Timestamp,
     lasts: Span,
 ) -> Result<Link, Problem> {
-    let claims = leave(question, caller, holder, now, lasts)?;
+    let claims = leave(question, giver, holder, now, lasts)?;
     let link = seal(Form::Link, &claims, world.keyring()?);
     Ok(Link {
         url: format!("{}/decide/{link}", world.public_url()?),

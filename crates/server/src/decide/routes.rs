@@ -7,7 +7,7 @@ use axum::{
     http::{HeaderMap, HeaderValue, StatusCode, header},
     response::{IntoResponse as _, Response},
 };
-use holdpoint_core::{Bond, Holder, InterruptStatus, Principal, Span};
+use holdpoint_core::{Bond, Holder, InterruptStatus, Span};
 use holdpoint_engine::{Question, Request, Wanted};
 
 use super::{
@@ -18,10 +18,9 @@ use super::{
     links,
 };
 use crate::{
-    caller::{Caller, Pass},
     path::Path,
     problem::Problem,
-    token::{Claims, Form, open, seal},
+    token::{Claims, Form, Giver, open, seal},
     world::{Served, World},
 };
 
@@ -275,13 +274,9 @@ async fn list_waiting(world: &World, list: &str) -> Result<Response, Instead> {
     let more = found.len() > LISTED;
     found.truncate(LISTED);
     // Whoever gave the list gives its links; they hold no longer than the list.
-    let issuer = Caller {
-        principal: Principal {
-            actor: waiting.issuer.clone(),
-            roles: waiting.roles.clone(),
-            permissions: [Principal::EVERYTHING.to_owned()].into(),
-        },
-        pass: waiting.issuer_key.clone().map_or(Pass::Open, Pass::Key),
+    let giver = Giver {
+        actor: waiting.issuer.clone(),
+        key: waiting.issuer_key.clone(),
     };
     let lasts = AT_HAND.min(waiting.expires_at.since(now));
     let mut items = Vec::new();
@@ -290,7 +285,7 @@ async fn list_waiting(world: &World, list: &str) -> Result<Response, Instead> {
             user: waiting.user.clone(),
             roles: waiting.roles.clone(),
         };
-        let link = links::to_question(world, question, &issuer, holder, now, lasts)?;
+        let link = links::to_question(world, question, &giver, holder, now, lasts)?;
         items.push((question, link.url().to_owned()));
     }
     Ok(html::waiting(&waiting.user, &items, more))

@@ -2,11 +2,27 @@
 
 use std::collections::BTreeSet;
 
-use holdpoint_core::{Holder, Principal, PrincipalKind, Span, Timestamp, hex};
+use holdpoint_core::{Actor, Holder, Principal, PrincipalKind, Span, Timestamp, hex};
 use holdpoint_engine::{Error, Question};
 
 use super::Claims;
 use crate::{caller::Caller, keys, problem::Problem};
+
+/// Who gives somebody leave, and by which API key: it may be revoked.
+#[derive(Debug)]
+pub(crate) struct Giver {
+    pub(crate) actor: Actor,
+    pub(crate) key: Option<String>,
+}
+
+impl From<&Caller> for Giver {
+    fn from(caller: &Caller) -> Self {
+        Self {
+            actor: caller.principal.actor.clone(),
+            key: caller.pass.key().map(str::to_owned),
+        }
+    }
+}
 
 /// Whom a caller may give leave: themselves, or, where they may, somebody else.
 ///
@@ -34,7 +50,7 @@ pub(crate) fn holder(
 /// There is no randomness.
 pub(crate) fn leave(
     question: &Question,
-    caller: &Caller,
+    giver: &Giver,
     holder: Holder,
     now: Timestamp,
     lasts: Span,
@@ -43,7 +59,7 @@ pub(crate) fn leave(
     let until = now + lasts;
     Ok(Claims {
         id: fresh_id()?,
-        tenant: caller.tenant().to_owned(),
+        tenant: giver.actor.tenant.clone(),
         run: interrupt.run,
         interrupt: interrupt.id,
         nonce: interrupt.nonce.clone(),
@@ -53,8 +69,8 @@ pub(crate) fn leave(
         roles: holder.roles,
         issued_at: now,
         expires_at: interrupt.due_at().map_or(until, |due| due.min(until)),
-        issuer: caller.principal.actor.clone(),
-        issuer_key: caller.pass.key().map(str::to_owned),
+        issuer: giver.actor.clone(),
+        issuer_key: giver.key.clone(),
     })
 }
 

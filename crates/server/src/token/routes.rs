@@ -101,7 +101,13 @@ fn give(
     }
     let keyring = world.keyring()?;
     let now = served.engine.store().now();
-    let claims = leave(question, caller, holder, now, Span::from_secs(lasts))?;
+    let claims = leave(
+        question,
+        &caller.into(),
+        holder,
+        now,
+        Span::from_secs(lasts),
+    )?;
     Ok(Given {
         resume_token: seal(Form::Token, &claims, keyring),
         token_id: claims.id,
