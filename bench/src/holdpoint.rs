@@ -9,7 +9,7 @@ use std::{
 };
 
 use anyhow::{Context as _, ensure};
-use holdpoint_core::{Answer, Decision, InterruptId, Principal, RunId, Status, ThreadId};
+use holdpoint_core::{Answer, Decision, InterruptId, Principal, RunId, State, Status, ThreadId};
 use holdpoint_engine::{Agent, Engine, Options, PendingPage};
 use holdpoint_store::{SharedStore, ThreadKey};
 use tokio::{task::JoinSet, time::Instant};
@@ -69,20 +69,19 @@ impl Bench {
         }
     }
 
-    /// Starts a run and drives it until it parks or ends.
+    /// Starts a run and drives it until it parks or ends. Returns the thread as it stands then.
     ///
     /// # Errors
     ///
     /// The store fails, or the session has a run that is not over.
-    pub(crate) async fn start(&self, session: &str) -> anyhow::Result<ThreadKey> {
+    pub(crate) async fn start(&self, session: &str) -> anyhow::Result<(ThreadKey, Arc<State>)> {
         let input = "Transfer the money, please.";
         let run = self
             .engine
             .start(&self.operator, &self.agent, session, input)
             .await?;
         let key = run.key().clone();
-        run.finish().await?;
-        Ok(key)
+        Ok((key, run.finish().await?))
     }
 
     /// Reads which question is pending, approves it, and drives the run to its end.
@@ -92,6 +91,15 @@ impl Bench {
     /// The store fails, or nothing is pending.
     pub(crate) async fn resume(&self, key: &ThreadKey) -> anyhow::Result<()> {
         let state = self.engine.state(key).await?.context("no such thread")?;
+        self.approve(key, &state).await
+    }
+
+    /// Approves what a thread waits for, and drives the run to its end.
+    ///
+    /// # Errors
+    ///
+    /// The store fails, or nothing is pending.
+    pub(crate) async fn approve(&self, key: &ThreadKey, state: &State) -> anyhow::Result<()> {
         let interrupt = *state.interrupts.keys().next().context("it did not park")?;
         let answer = Answer::All(Decision::APPROVE);
         self.engine
@@ -189,8 +197,8 @@ impl Cycles {
             work.concurrency,
             runs,
             |bench, session| async move {
-                let key = bench.start(&session).await?;
-                bench.resume(&key).await
+                let (key, parked) = bench.start(&session).await?;
+                bench.approve(&key, &parked).await
             },
         )
         .await?;

@@ -16,7 +16,42 @@ spec:
   model: {primary: "scripted:echo-scenario.yaml"}
 ${more}`;
 
-/** Starts the server with the shipped approval agent and two that only say what they are told. */
+// What it is told is what it does: every line a call, all of them in one turn.
+const clerk = `
+apiVersion: holdpoint/v1
+kind: Agent
+metadata: {name: clerk}
+spec:
+  model: {primary: "scripted:clerk-scenario.yaml"}
+  tools:
+    - name: pay
+      description: Pays somebody.
+      effect: write
+      input_schema:
+        type: object
+        properties: {to: {type: string}, cents: {type: integer, maximum: 100000}}
+        required: [to, cents]
+      command: [cat]
+  interrupt_on: {pay: true}
+`;
+
+const clerkScenario = `
+apiVersion: holdpoint/v1
+kind: Scenario
+rules:
+  - when: {user: both, turn: 1}
+    say: I pay them.
+    call:
+      - {tool: pay, args: {to: Ann, cents: 500}}
+      - {tool: pay, args: {to: Bob, cents: 700}}
+  - when: {user: one, turn: 1}
+    say: I pay her.
+    call:
+      - {tool: pay, args: {to: Ann, cents: 500}}
+  - say: All done.
+`;
+
+/** Starts the server with the shipped approval agent, two that only say what they are told, and one that pays. */
 export async function serve() {
   const binary = process.env.HOLDPOINT_BIN;
   if (!binary) throw new Error("HOLDPOINT_BIN must name the binary; `cargo xtask test` sets it");
@@ -29,13 +64,15 @@ export async function serve() {
     join(folder, "echo-scenario.yaml"),
     'apiVersion: holdpoint/v1\nkind: Scenario\nrules:\n  - say: "{user}"\n',
   );
+  await writeFile(join(folder, "clerk.yaml"), clerk);
+  await writeFile(join(folder, "clerk-scenario.yaml"), clerkScenario);
   await writeFile(
     join(folder, "server.yaml"),
     `apiVersion: holdpoint/v1
 kind: Server
 spec:
   store: "memory:"
-  agents: [approval-agent/agent.yaml, echo.yaml, careful.yaml]
+  agents: [approval-agent/agent.yaml, echo.yaml, careful.yaml, clerk.yaml]
   models: {gpt-4o: "scripted:approval-agent/scenario.yaml"}
   stores: {redis: "sqlite:chat.db"}
 `,

@@ -251,10 +251,10 @@ impl Session {
     /// # Errors
     ///
     /// The work's own.
-    pub(crate) async fn watch(
+    pub(crate) async fn watch<T>(
         &self,
         key: &ThreadKey,
-        work: impl Future<Output = Result<(), Error>>,
+        work: impl Future<Output = Result<T, Error>>,
     ) -> Result<Watched, Failure> {
         // On the heap, because a driver is large.
         let work = Box::pin(work);

@@ -200,18 +200,21 @@ impl Driver {
         })
     }
 
-    /// Drives until nothing is left to do, or another driver takes over.
+    /// Drives until nothing is left to do, and returns the thread as it stands then; `None` if another driver takes over.
     ///
     /// # Cancel safety
     ///
     /// Dropping the future is like the death of the process: calls in flight are lost and found again by whoever drives
     /// the thread next, once the lease has ended.
-    pub(crate) async fn run(mut self) -> Result<Exit, Error> {
-        let driven = self.drive().await;
-        if driven.is_err() {
-            self.let_go().await;
+    pub(crate) async fn run(mut self) -> Result<Option<Arc<State>>, Error> {
+        match self.drive().await {
+            Ok(Exit::Stopped) => Ok(Some(self.thread.state)),
+            Ok(Exit::NotOurs) => Ok(None),
+            Err(error) => {
+                self.let_go().await;
+                Err(error)
+            }
         }
-        driven
     }
 
     async fn drive(&mut self) -> Result<Exit, Error> {

@@ -2,12 +2,12 @@
 
 use std::{sync::Arc, time::Duration};
 
-use holdpoint_core::{Index, ThreadId, next};
+use holdpoint_core::{Index, State, ThreadId, next};
 use holdpoint_store::{Direction, Head, LeaseError, Scan, ThreadKey};
 
 use crate::{
     Engine, Error,
-    driver::{Driver, Exit},
+    driver::Driver,
     error::from_lease,
     thread::Thread,
 };
@@ -19,25 +19,26 @@ const LOOK_AGAIN: Duration = Duration::from_millis(200);
 const PAGE: usize = 500;
 
 impl Engine {
-    /// Drives a thread, or follows whoever drives it, until there is nothing to do.
+    /// Drives a thread, or follows whoever drives it, until there is nothing to do. Returns it as it stands then; `None` if
+    /// there is no such thread.
     ///
     /// # Errors
     ///
     /// The store fails.
-    pub async fn drive(&self, key: &ThreadKey) -> Result<(), Error> {
+    pub async fn drive(&self, key: &ThreadKey) -> Result<Option<Arc<State>>, Error> {
         let mut foreign = self.store().foreign_changes();
         loop {
             let Some(head) = self.store().load(key).await? else {
-                return Ok(());
+                return Ok(None);
             };
             let thread = self.thread(key, Some(&head))?;
             if next(&thread.state).is_empty() {
-                return Ok(());
+                return Ok(Some(thread.state));
             }
             if !self.leaves_driving().await?
-                && let Some(Exit::Stopped) = self.take_over(thread).await?
+                && let Some(stopped) = self.take_over(thread).await?
             {
-                return Ok(());
+                return Ok(Some(stopped));
             }
             // Someone else drives: look again when something changes, and now and then in case they die.
             tokio::select! {
@@ -47,8 +48,8 @@ impl Engine {
         }
     }
 
-    /// Drives a thread if its lease can be taken.
-    async fn take_over(&self, mut thread: Thread) -> Result<Option<Exit>, Error> {
+    /// Drives a thread if its lease can be taken. Returns it as it stopped; `None` if another driver has it.
+    async fn take_over(&self, mut thread: Thread) -> Result<Option<Arc<State>>, Error> {
         let store = self.store();
         self.verify(&mut thread).await?;
         let epoch = match store.take(&thread.key, self.options().lease).await {
@@ -59,10 +60,7 @@ impl Engine {
         // What was read before the lease was taken may be out of date.
         let news = thread.catch_up(store).await?;
         self.tell(&thread.key, news, &thread.state);
-        Driver::holding(self.clone(), thread, epoch)?
-            .run()
-            .await
-            .map(Some)
+        Driver::holding(self.clone(), thread, epoch)?.run().await
     }
 
     /// Drives a thread if nobody does.

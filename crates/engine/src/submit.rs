@@ -7,7 +7,7 @@ use holdpoint_store::{AppendError, Fence, Head, Holder, LeaseAfter, Space, Threa
 
 use crate::{
     Engine, Error,
-    driver::{Begun, Driver, Exit, OUTDATED, Order, Standing, is_report},
+    driver::{Begun, Driver, OUTDATED, Order, Standing, is_report},
     error::from_append,
     thread::{Refused, Thread, fresh_seed, late_outcome},
 };
@@ -70,20 +70,24 @@ impl Submitted {
         }
     }
 
-    /// Drives the run, or follows whoever drives it, until it stops: at its end, or because it waits.
+    /// Drives the run, or follows whoever drives it, until it stops: at its end, or because it waits. Returns the thread as
+    /// it stopped, with what it waits for.
     ///
     /// # Errors
     ///
     /// The store fails. What is committed stays, and `recover` goes on from there.
-    pub async fn finish(self) -> Result<(), Error> {
+    pub async fn finish(self) -> Result<Arc<State>, Error> {
         match self.next {
-            Next::Nothing => Ok(()),
-            Next::Follow => self.engine.drive(&self.key).await,
-            Next::Drive(driver) => match driver.run().await? {
-                Exit::Stopped => Ok(()),
-                Exit::NotOurs => self.engine.drive(&self.key).await,
-            },
+            Next::Nothing => return Ok(self.standing.state),
+            Next::Drive(driver) => {
+                if let Some(stopped) = driver.run().await? {
+                    return Ok(stopped);
+                }
+            }
+            Next::Follow => {}
         }
+        let stopped = self.engine.drive(&self.key).await?;
+        stopped.ok_or_else(|| Refusal::NotFound.into())
     }
 }
 

@@ -164,7 +164,7 @@ async fn leave(session: &Session, open: &[ThreadKey], signal: &str) -> Result<Ex
 async fn drive(engine: Engine, key: ThreadKey) -> (ThreadKey, Result<(), Error>) {
     // What is due is done once, whoever sees it; then it goes on with what follows.
     let result = match Box::pin(engine.tick(&key)).await {
-        Ok(submitted) => submitted.finish().await,
+        Ok(submitted) => submitted.finish().await.map(drop),
         Err(error) => Err(error),
     };
     (key, result)

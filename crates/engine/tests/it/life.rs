@@ -231,7 +231,7 @@ async fn of_many_answers_at_once_exactly_one_wins_and_the_effect_happens_once() 
     let mut won = 0;
     for answered in answers.join_all().await {
         match answered {
-            Ok(()) => won += 1,
+            Ok(_) => won += 1,
             Err(error) => assert_eq!(error.code(), "already_decided", "{error}"),
         }
     }

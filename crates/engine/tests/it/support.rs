@@ -15,7 +15,7 @@ use holdpoint_core::{
     InterruptId, InterruptMode, Limits, Lookup, Message, Outcome, Params, Policy, Principal,
     Ruling, Runner, Span, State, ThreadId, ToolCall, ToolKind, ToolSpec,
 };
-use holdpoint_engine::{Agent, Engine, Error, Kit, Options, RunView};
+use holdpoint_engine::{Agent, Engine, Error, Kit, Options, RunView, Submitted};
 use holdpoint_models::{Delta, Failure, Model, Reply, Request, Usage};
 use holdpoint_store::{SharedStore, SqliteStore, ThreadKey};
 use holdpoint_tools::{Call, Registry, SteppedTool, Tool, Watchdog};
@@ -292,14 +292,15 @@ pub(crate) fn key(session: &str) -> ThreadKey {
 }
 
 pub(crate) async fn run(engine: &Engine, agent: &Agent, session: &str) -> RunView {
-    engine
-        .start(&me(), agent, session, "go")
-        .await
-        .unwrap()
-        .finish()
-        .await
-        .unwrap();
-    view(engine, session).await
+    let submitted = engine.start(&me(), agent, session, "go").await.unwrap();
+    finish(engine, session, submitted).await.unwrap()
+}
+
+/// Sees a run through. The thread that is returned must be the stored one.
+async fn finish(engine: &Engine, session: &str, submitted: Submitted) -> Result<RunView, Error> {
+    let stopped = submitted.finish().await?;
+    assert_eq!(*stopped, state(engine, session).await);
+    Ok(view(engine, session).await)
 }
 
 pub(crate) async fn view(engine: &Engine, session: &str) -> RunView {
@@ -333,8 +334,7 @@ pub(crate) async fn answer(
             Answer::ByPosition(decisions),
         )
         .await?;
-    submitted.finish().await?;
-    Ok(view(engine, session).await)
+    finish(engine, session, submitted).await
 }
 
 pub(crate) fn contents(view: &RunView) -> Vec<String> {
