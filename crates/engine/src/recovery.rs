@@ -5,12 +5,7 @@ use std::{sync::Arc, time::Duration};
 use holdpoint_core::{Index, State, ThreadId, next};
 use holdpoint_store::{Direction, Head, LeaseError, Scan, ThreadKey};
 
-use crate::{
-    Engine, Error,
-    driver::Driver,
-    error::from_lease,
-    thread::Thread,
-};
+use crate::{Engine, Error, driver::Driver, error::from_lease, thread::Thread};
 
 /// How often a thread that another process drives is looked at, where nothing tells us of a change.
 const LOOK_AGAIN: Duration = Duration::from_millis(200);

@@ -146,6 +146,10 @@ impl Line {
         drop(Object::take(self.connection));
     }
 
+    pub(super) const fn manner(&self) -> Manner {
+        self.manner
+    }
+
     pub(super) fn client(&self) -> &Client {
         &self.connection
     }

@@ -15,6 +15,7 @@ mod line;
 mod moving;
 mod notice;
 mod pack;
+mod pipe;
 mod pool;
 mod query;
 mod reader;

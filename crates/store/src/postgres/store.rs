@@ -22,6 +22,7 @@ use super::{
     leases::{self, LeaseMove},
     moving,
     notice::{self, Ear, Listening},
+    pipe::Pipe,
     pool::{Connections, again, change, once},
     query,
     reader::Reader,
@@ -157,6 +158,7 @@ impl PostgresStore {
         let listening = tokio::spawn(listening.run(ear)).abort_handle();
         let scribe = Scribe {
             connections,
+            pipe: Pipe::default(),
             us,
             time,
             committed,
@@ -408,6 +410,7 @@ impl Store for PostgresStore {
             us,
             time,
             committed,
+            ..
         } = &self.scribe;
         let teller = &connections.teller;
         let cells: Vec<(&str, &CellChange)> =

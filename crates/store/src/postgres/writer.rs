@@ -1,11 +1,11 @@
 //! The one task that commits appends of concurrent runs together.
 //!
 //! It waits for a first one, takes what has queued up behind it, and commits all of it in one statement. While that is
-//! flushed to the disk, the next one is already on its way. What a statement did not admit, and what cannot share one, goes to
+//! carried out, the next one is already on its way. What a statement did not admit, and what cannot share one, goes to
 //! the desk, each for itself and beside the next statement.
 
 use std::{
-    collections::{HashSet, VecDeque},
+    collections::{HashMap, HashSet, VecDeque},
     sync::Arc,
 };
 
@@ -13,6 +13,7 @@ use holdpoint_core::OwnerId;
 use tokio::{
     sync::{Notify, Semaphore, mpsc, oneshot},
     task::yield_now,
+    time::timeout,
 };
 
 use super::{
@@ -20,17 +21,19 @@ use super::{
     clock::Time,
     desk::{Before, Desk},
     line::Line,
-    pool::{Connections, Tries, once},
+    pipe::Pipe,
+    pool::{Connections, PATIENCE, Tries, once},
     trouble::{Fate, Trouble},
 };
-use crate::{Append, AppendError, Appended, CellChange, Unavailable, failpoint};
+use crate::{Append, AppendError, Appended, CellChange, Epoch, Unavailable, failpoint};
 
 /// How many appends share a statement at most.
 const BATCH: usize = 256;
-/// How many statements are under way at most: one is flushed while the other one is executed. More would be smaller ones.
-const LINES: usize = 2;
+/// How many statements are under way at most: one is carried out, one waits at the database, and the answer of one is on its
+/// way back. More would be smaller ones.
+const UNDER_WAY: usize = 3;
 /// How often others are let go first, so that what they append can come along.
-const TURNS: usize = 32;
+const TURNS: usize = 8;
 
 type Verdict = Result<Appended, AppendError>;
 
@@ -62,6 +65,7 @@ impl std::fmt::Debug for Ticket {
 #[derive(Debug, Clone)]
 pub(super) struct Scribe {
     pub(super) connections: Connections,
+    pub(super) pipe: Pipe,
     pub(super) us: OwnerId,
     pub(super) time: Time,
     pub(super) committed: Arc<Notify>,
@@ -94,7 +98,7 @@ impl Scribe {
         let mut left: VecDeque<Ticket> = VecDeque::new();
         // How many were in the statement before.
         let mut before = 0;
-        let lines = Arc::new(Semaphore::new(LINES));
+        let places = Arc::new(Semaphore::new(UNDER_WAY));
         loop {
             if left.is_empty() {
                 match tickets.recv().await {
@@ -102,7 +106,7 @@ impl Scribe {
                     None => return,
                 }
             }
-            let Ok(line) = Arc::clone(&lines).acquire_owned().await else {
+            let Ok(place) = Arc::clone(&places).acquire_owned().await else {
                 return;
             };
             // A statement costs much whatever is in it, and those whose appends were in the last one are about to have the
@@ -138,7 +142,7 @@ impl Scribe {
             let scribe = self.clone();
             tokio::spawn(async move {
                 scribe.commit(together).await;
-                drop(line);
+                drop(place);
             });
         }
     }
@@ -152,11 +156,7 @@ impl Scribe {
             batch.add(&ticket.append);
         }
         failpoint::hit("store.commit.before");
-        let teller = &self.connections.teller;
-        let committed = once!(self.connections, |connection| async {
-            let committed = batch.commit(connection, self.us, &self.time).await;
-            committed.map_err(|error| teller.failed(&error))
-        });
+        let committed = self.send(&batch).await;
         drop(batch);
         match committed {
             Ok(mut epochs) => {
@@ -182,6 +182,25 @@ impl Scribe {
                 }
             }
         }
+    }
+
+    /// Commits those of a batch that can be.
+    async fn send(&self, batch: &Batch<'_>) -> Result<HashMap<usize, Epoch>, Trouble> {
+        let teller = &self.connections.teller;
+        let line = self.pipe.get(&self.connections).await?;
+        let committed = timeout(PATIENCE, batch.commit(&line, self.us, &self.time)).await;
+        let committed = match committed {
+            Ok(committed) => committed.map_err(|error| teller.failed(&error)),
+            Err(_) => Err(teller.silent()),
+        };
+        if let Err(Trouble {
+            fate: Fate::Unknown,
+            ..
+        }) = committed
+        {
+            self.pipe.give_up(line);
+        }
+        committed
     }
 
     fn send_to_desk(&self, ticket: Ticket, before: Before) {

@@ -1,7 +1,7 @@
 //! Appends that depend on a cell, while somebody else is in the middle of changing it: on PostgreSQL they share a statement, so
 //! the database must make them wait, and look again.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use holdpoint_core::{Digest, Payload, Record, ThreadId};
 use holdpoint_store::{
@@ -9,6 +9,7 @@ use holdpoint_store::{
     Store as _, ThreadKey,
 };
 use holdpoint_test_postgres::Database;
+use tokio::task::JoinHandle;
 use tokio_postgres::{Client, NoTls};
 
 const TENANT: &str = "acme";
@@ -60,6 +61,16 @@ async fn open() -> (Arc<PostgresStore>, Client, Database) {
     (store, client, database)
 }
 
+async fn until_it_waits<T>(client: &Client, appending: &JoinHandle<T>) {
+    let waits = "SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
+    while client.query(waits, &[]).await.unwrap().is_empty() {
+        assert!(!appending.is_finished(), "it did not wait");
+        // What is seen of others stays the same until it is forgotten.
+        let forget = "SELECT pg_stat_clear_snapshot()";
+        client.batch_execute(forget).await.unwrap();
+    }
+}
+
 #[tokio::test]
 async fn an_append_waits_for_whoever_changes_what_it_depends_on_and_is_refused_then() {
     let (store, client, _database) = open().await;
@@ -69,13 +80,7 @@ async fn an_append_waits_for_whoever_changes_what_it_depends_on_and_is_refused_t
         let store = Arc::clone(&store);
         async move { store.append(append("s")).await }
     });
-    let waits = "SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
-    while client.query(waits, &[]).await.unwrap().is_empty() {
-        assert!(!appending.is_finished(), "it did not wait");
-        // What is seen of others stays the same until it is forgotten.
-        let forget = "SELECT pg_stat_clear_snapshot()";
-        client.batch_execute(forget).await.unwrap();
-    }
+    until_it_waits(&client, &appending).await;
     client.batch_execute("COMMIT").await.unwrap();
     let refused = AppendError::CellConflict {
         space: Space::Definition,
@@ -93,4 +98,31 @@ async fn appends_that_depend_on_the_same_cell_do_not_wait_for_each_other() {
     client.batch_execute(depend).await.unwrap();
     assert!(store.append(append("s")).await.is_ok());
     client.batch_execute("COMMIT").await.unwrap();
+}
+
+#[tokio::test]
+async fn an_append_that_waits_does_not_keep_those_behind_it_waiting() {
+    let (store, client, _database) = open().await;
+    assert!(store.append(append("held")).await.is_ok());
+    // As a process has it that was frozen in the middle of a transaction.
+    let hold = "BEGIN; SELECT FROM threads FOR UPDATE";
+    client.batch_execute(hold).await.unwrap();
+    let mut second = append("held");
+    second.expect = 1;
+    second.records[0].seq = 2;
+    let appending = tokio::spawn({
+        let store = Arc::clone(&store);
+        async move { store.append(second).await }
+    });
+    until_it_waits(&client, &appending).await;
+    let others = async {
+        for other in 0..20 {
+            assert!(store.append(append(&other.to_string())).await.is_ok());
+        }
+    };
+    // Sooner than the database is taken for gone.
+    let done = tokio::time::timeout(Duration::from_secs(8), others).await;
+    assert!(done.is_ok() && !appending.is_finished());
+    client.batch_execute("COMMIT").await.unwrap();
+    assert_eq!(appending.await.unwrap().map(|it| it.version), Ok(2));
 }
