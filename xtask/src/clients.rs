@@ -14,10 +14,13 @@ use crate::{
     variants::Programs,
 };
 
-/// Installs what the clients in Node need, and runs them.
+/// Installs what the clients in Node need, a browser among it, and runs them.
 pub(crate) fn node(programs: &Programs) -> anyhow::Result<()> {
     if !is_there("node") || !is_there("npm") {
         install(&["nodejs", "npm"])?;
+    }
+    if !is_there("chromium") {
+        install(&["chromium"])?;
     }
     let folder = env::root().join("clients/node");
     let npm = |words: &[&str]| {

@@ -1,7 +1,7 @@
 //! The map from requirements to the tests that show them, in `docs/requirements.md`.
 //!
-//! Every row of a table there names a line and what shows it: `PACKAGE::TEST`, the file of a doc test, or
-//! the file of a client's tests.
+//! Every row of a table there names a line and what shows it: `PACKAGE::TEST`, the file of a doc test, or a client's test:
+//! `FILE: TITLE`.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -79,9 +79,11 @@ fn missing(witness: &str, tests: &BTreeSet<String>, root: &Path) -> Option<Strin
         let text = fs::read_to_string(root.join(witness)).unwrap_or_default();
         return (!text.contains("```")).then(|| format!("`{witness}` is no file with a doc test"));
     }
-    if witness.ends_with(".test.mjs") {
-        let text = fs::read_to_string(root.join(witness)).unwrap_or_default();
-        return (!text.contains("test(")).then(|| format!("`{witness}` is no file with a test"));
+    if let Some((file, title)) = witness.split_once(": ") {
+        let text = fs::read_to_string(root.join(file)).unwrap_or_default();
+        // A title may go on with what differs between several of a kind.
+        let is_there = ['"', '`'].iter().any(|quote| text.contains(&format!("test({quote}{title}")));
+        return (!is_there).then(|| format!("there is no test \"{title}\" in `{file}`"));
     }
     if tests.contains(witness) {
         return None;
@@ -114,6 +116,7 @@ mod tests {
 | R3.02 | misspelt | `core::b` |
 | X.4 | gone | `core::a` |
 | X.5 | nothing | to come |
+| X.6 | a client's | `a.test.mjs: it works` |
 ";
         let found = problems(text, &tests, Path::new("/nowhere"));
         let expected = [
@@ -122,6 +125,7 @@ mod tests {
             "docs/requirements.md:6: R3.02: there is no such requirement",
             "docs/requirements.md:7: X.4: there is no test `core::a`, but `core::it::a`",
             "docs/requirements.md:8: X.5: nothing shows it; name a test in backticks, or leave the line out",
+            "docs/requirements.md:9: X.6: there is no test \"it works\" in `a.test.mjs`",
         ];
         assert_eq!(found, expected);
     }

@@ -92,6 +92,8 @@ pub(super) fn question(
     }
     about(&mut body, question, Some(visit.user));
     body.push_str("<form method=\"post\" autocomplete=\"off\">\n");
+    // Enter presses the first button: so that one does nothing, and people decide by what they see.
+    body.push_str("<button type=\"submit\" disabled hidden></button>\n");
     let _ = writeln!(
         body,
         "<input type=\"hidden\" name=\"{PAGE}\" value=\"{}\">",

@@ -327,7 +327,7 @@ async fn of_many_uses_at_once_one_wins_and_after_a_restart_none() {
     let token = office.token(&office.bob, &asked, &json!({})).await;
     let path = format!("/api/v1/runs/{}/resume", asked.run);
     let body = yes(&token, &asked.hash);
-    let uses = (0..100).map(|_| send(&office.world, &office.bob, &path, &body));
+    let uses = (0..1_000).map(|_| send(&office.world, &office.bob, &path, &body));
     let mut won = 0;
     for used in futures::future::join_all(uses).await {
         match used.0 {
