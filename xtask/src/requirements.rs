@@ -82,7 +82,9 @@ fn missing(witness: &str, tests: &BTreeSet<String>, root: &Path) -> Option<Strin
     if let Some((file, title)) = witness.split_once(": ") {
         let text = fs::read_to_string(root.join(file)).unwrap_or_default();
         // A title may go on with what differs between several of a kind.
-        let is_there = ['"', '`'].iter().any(|quote| text.contains(&format!("test({quote}{title}")));
+        let is_there = ['"', '`']
+            .iter()
+            .any(|quote| text.contains(&format!("test({quote}{title}")));
         return (!is_there).then(|| format!("there is no test \"{title}\" in `{file}`"));
     }
     if tests.contains(witness) {
