@@ -7,17 +7,12 @@ use std::fmt::Write as _;
 pub(crate) fn safe(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for char in text.chars() {
-        match char {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\'' => out.push_str("&#39;"),
-            '\n' | '\t' => out.push(char),
-            hidden if is_hidden(hidden) => {
-                let _ = write!(out, "<b class=\"hidden\">U+{:04X}</b>", u32::from(hidden));
-            }
-            other => out.push(other),
+        if let Some(entity) = entity(char) {
+            out.push_str(entity);
+        } else if is_hidden(char) && !matches!(char, '\n' | '\t') {
+            let _ = write!(out, "<b class=\"hidden\">U+{:04X}</b>", u32::from(char));
+        } else {
+            out.push(char);
         }
     }
     out
@@ -27,16 +22,24 @@ pub(crate) fn safe(text: &str) -> String {
 pub(crate) fn plain(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for char in text.chars() {
-        match char {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\'' => out.push_str("&#39;"),
-            other => out.push(other),
+        match entity(char) {
+            Some(entity) => out.push_str(entity),
+            None => out.push(char),
         }
     }
     out
+}
+
+/// What stands for a character that would mean something in markup.
+const fn entity(char: char) -> Option<&'static str> {
+    match char {
+        '&' => Some("&amp;"),
+        '<' => Some("&lt;"),
+        '>' => Some("&gt;"),
+        '"' => Some("&quot;"),
+        '\'' => Some("&#39;"),
+        _ => None,
+    }
 }
 
 /// Controls, what has no width, and what turns the direction of a text.

@@ -18,7 +18,7 @@ use crate::{
     once::Sent,
     path::Path,
     problem::Problem,
-    token::{Form, Giver, holder, leave, seal},
+    token::{Form, Giver, holder, lasting, leave, seal},
     world::World,
 };
 
@@ -41,12 +41,7 @@ pub(crate) struct Wish {
 
 impl Wish {
     fn lasts(&self) -> Result<Span, Problem> {
-        let lasts = self.ttl_seconds.unwrap_or(LONGEST);
-        if (1..=LONGEST).contains(&lasts) {
-            return Ok(Span::from_secs(lasts));
-        }
-        let error = format!("`ttl_seconds` must be from 1 to {LONGEST}");
-        Err(Problem::new("bad_request", error))
+        lasting(self.ttl_seconds.unwrap_or(LONGEST), LONGEST)
     }
 }
 

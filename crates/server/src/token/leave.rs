@@ -87,3 +87,16 @@ fn fresh_id() -> Result<String, Problem> {
     })?;
     Ok(format!("tok_{}", hex(&random)))
 }
+
+/// How long it is to hold, if that is not too long.
+///
+/// # Errors
+///
+/// It is, or not at all.
+pub(crate) fn lasting(seconds: u64, longest: u64) -> Result<Span, Problem> {
+    if (1..=longest).contains(&seconds) {
+        return Ok(Span::from_secs(seconds));
+    }
+    let error = format!("`ttl_seconds` must be from 1 to {longest}");
+    Err(Problem::new("bad_request", error))
+}

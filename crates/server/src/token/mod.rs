@@ -13,4 +13,4 @@ pub(crate) use claims::Claims;
 pub(crate) use envelope::{Form, open, seal};
 pub(crate) use keyring::Keyring;
 pub use keyring::KeyringError;
-pub(crate) use leave::{Giver, holder, leave};
+pub(crate) use leave::{Giver, holder, lasting, leave};

@@ -8,11 +8,11 @@ use axum::{
     http::StatusCode,
     response::{IntoResponse as _, Response},
 };
-use holdpoint_core::{RunId, Span};
+use holdpoint_core::RunId;
 use holdpoint_engine::Question;
 use serde::{Deserialize, Serialize};
 
-use super::{Form, holder, leave, seal};
+use super::{Form, holder, lasting, leave, seal};
 use crate::{
     caller::Caller,
     clock::rfc3339,
@@ -94,20 +94,10 @@ fn give(
     wish: Wish,
 ) -> Result<Given, Problem> {
     let holder = holder(caller, wish.user_id.as_deref(), wish.roles)?;
-    let lasts = wish.ttl_seconds.unwrap_or(USUAL);
-    if !(1..=LONGEST).contains(&lasts) {
-        let error = format!("`ttl_seconds` must be from 1 to {LONGEST}");
-        return Err(Problem::new("bad_request", error));
-    }
+    let lasts = lasting(wish.ttl_seconds.unwrap_or(USUAL), LONGEST)?;
     let keyring = world.keyring()?;
     let now = served.engine.store().now();
-    let claims = leave(
-        question,
-        &caller.into(),
-        holder,
-        now,
-        Span::from_secs(lasts),
-    )?;
+    let claims = leave(question, &caller.into(), holder, now, lasts)?;
     Ok(Given {
         resume_token: seal(Form::Token, &claims, keyring),
         token_id: claims.id,
