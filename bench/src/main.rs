@@ -31,6 +31,7 @@ use std::{fs, path::Path, process::ExitCode};
 
 use anyhow::Context as _;
 use clap::Parser;
+use holdpoint_store::{Trade, workers};
 
 use crate::{
     crowd::Errand,
@@ -115,12 +116,20 @@ impl Args {
 }
 
 fn main() -> ExitCode {
+    let args = Args::parse();
+    // As in the `holdpoint` binary.
+    let trade = match &args.errand {
+        Some(Errand::Serve { .. }) => Trade::Serving,
+        Some(Errand::Resume { .. } | Errand::Work { .. } | Errand::Start { .. }) | None => {
+            Trade::Driving
+        }
+    };
     let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(holdpoint_store::workers())
+        .worker_threads(workers(trade))
         .enable_all()
         .build();
     let done = runtime.map_err(anyhow::Error::from);
-    match done.and_then(|runtime| runtime.block_on(run(&Args::parse()))) {
+    match done.and_then(|runtime| runtime.block_on(run(&args))) {
         Ok(code) => code,
         Err(error) => {
             eprintln!("{error:#}");

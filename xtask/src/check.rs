@@ -4,7 +4,7 @@ use crate::{
     clients, requirements,
     services::Services,
     step::{self, Steps, run},
-    variants::Programs,
+    variants::{Profile, Programs},
 };
 
 const DENY: [&str; 3] = ["--", "-D", "warnings"];
@@ -22,7 +22,7 @@ pub(crate) fn test() -> anyhow::Result<()> {
     static_checks(&mut steps);
     let mut programs = None;
     let built = steps.take("the programs that tests start", || {
-        programs = Some(Programs::build_all()?);
+        programs = Some(Programs::build_all(Profile::Dev)?);
         Ok(())
     });
     let mut services = None;

@@ -10,11 +10,14 @@ use crate::{
     services::Services,
     step::{self, run},
     tables,
-    variants::Programs,
+    variants::{Profile, Programs},
 };
 
 const PAGE: &str = "docs/reliability.md";
 const NEW_PAGE: &str = include_str!("reliability.md");
+
+/// The packages whose tests do more when they are run in full; those of the others are the same in `test`.
+const PACKAGES: [&str; 3] = ["holdpoint-policy", "holdpoint-store", "holdpoint-torture"];
 
 /// What to run.
 #[derive(Debug, Default)]
@@ -47,25 +50,24 @@ impl Options {
 
 /// Runs the tests in full, then renders what they wrote, even if some failed.
 pub(crate) fn torture(options: &Options) -> anyhow::Result<()> {
-    let programs = Programs::build_all()?;
+    let profile = Profile::Full;
+    let programs = Programs::build_all(profile)?;
     let folder = programs.target().join("torture");
     if folder.exists() {
         fs::remove_dir_all(&folder).with_context(|| folder.display().to_string())?;
     }
     fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
-    let nextest = step::has_nextest();
-    let mut command = if nextest {
-        step::cargo(&[
-            "nextest",
-            "run",
-            "--workspace",
-            "--no-fail-fast",
-            "--profile",
-            "torture",
-        ])
+    let mut command = if step::has_nextest() {
+        let mut command = step::cargo(&["nextest", "run", "--profile", "torture"]);
+        command.args(["--cargo-profile", profile.name()]);
+        command
     } else {
-        step::cargo(&["test", "--workspace", "--no-fail-fast", "--tests"])
+        step::cargo(&["test", "--tests", "--profile", profile.name()])
     };
+    command.arg("--no-fail-fast");
+    for package in PACKAGES {
+        command.args(["-p", package]);
+    }
     command.args(&options.only);
     programs.announce(&mut command);
     let services = Services::start()?;
@@ -117,4 +119,57 @@ fn write_page(rows: &[Value]) -> anyhow::Result<()> {
     fs::write(&path, page).context(PAGE)?;
     eprintln!("{} rows in {PAGE}", rows.len());
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The folders of the workspace that hold packages with tests of their own, and the name each package has.
+    fn packages() -> Vec<(std::path::PathBuf, String)> {
+        let mut found = Vec::new();
+        for manifest in ["crates", "testing", "examples"] {
+            for entry in fs::read_dir(env::root().join(manifest)).unwrap() {
+                found.push(entry.unwrap().path());
+            }
+        }
+        found.extend(["torture", "bench"].map(|folder| env::root().join(folder)));
+        found.retain(|folder| folder.join("Cargo.toml").exists());
+        found
+            .into_iter()
+            .map(|folder| {
+                let manifest = fs::read_to_string(folder.join("Cargo.toml")).unwrap();
+                let name = manifest
+                    .lines()
+                    .find_map(|line| line.strip_prefix("name = "));
+                let name = name.unwrap().trim_matches('"').to_owned();
+                (folder, name)
+            })
+            .collect()
+    }
+
+    fn says_in_full(folder: &Path) -> bool {
+        fs::read_dir(folder).unwrap().any(|entry| {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                return says_in_full(&path);
+            }
+            let is_source = path.extension().is_some_and(|extension| extension == "rs");
+            is_source
+                && fs::read_to_string(&path)
+                    .unwrap()
+                    .contains("HOLDPOINT_TORTURE")
+        })
+    }
+
+    #[test]
+    fn every_package_with_tests_that_can_be_run_in_full_is_run() {
+        let mut found: Vec<String> = packages()
+            .into_iter()
+            .filter(|(folder, _)| says_in_full(folder))
+            .map(|(_, name)| name)
+            .collect();
+        found.sort();
+        assert_eq!(found, PACKAGES);
+    }
 }

@@ -1,7 +1,7 @@
 //! The programs that tests start: the binary in several builds, and the tools of the examples.
 //!
 //! All are built in cargo's own target directory, one after the other, so that the libraries are compiled once; then they
-//! are copied to `variants/NAME/` there, because the next build overwrites them.
+//! are copied to `variants/NAME/` there (`variants-full/NAME/`, if they are to run for long), because the next build overwrites them.
 
 use std::{
     fs,
@@ -65,16 +65,52 @@ const TOOLS: [&str; 2] = ["holdpoint-example-ledger", "holdpoint-example-files"]
 const TOOLS_FOLDER: &str = "tools";
 const TOOLS_VARIABLE: &str = "HOLDPOINT_EXAMPLE_TOOLS";
 
+/// How they are compiled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Profile {
+    /// As soon as possible.
+    Dev,
+    /// To run for an hour: optimised a little, with all that is checked in the other.
+    Full,
+}
+
+impl Profile {
+    /// As Cargo calls it.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Dev => "dev",
+            Self::Full => "full",
+        }
+    }
+
+    /// The folder in the target directory.
+    const fn folder(self) -> &'static str {
+        match self {
+            Self::Dev => "debug",
+            Self::Full => "full",
+        }
+    }
+
+    /// Where those of this profile are kept, so that none is taken for one of the other.
+    const fn variants(self) -> &'static str {
+        match self {
+            Self::Dev => "variants",
+            Self::Full => "variants-full",
+        }
+    }
+}
+
 /// Where the programs are.
 #[derive(Debug)]
 pub(crate) struct Programs {
     target: PathBuf,
+    profile: Profile,
 }
 
 impl Programs {
     /// Builds all of them.
-    pub(crate) fn build_all() -> anyhow::Result<Self> {
-        let programs = Self::default_target()?;
+    pub(crate) fn build_all(profile: Profile) -> anyhow::Result<Self> {
+        let programs = Self::default_target(profile)?;
         for variant in &SPECIAL {
             programs.build(variant)?;
         }
@@ -84,21 +120,17 @@ impl Programs {
 
     /// Builds the ordinary binary and the tools of the examples.
     pub(crate) fn build_plain() -> anyhow::Result<Self> {
-        Self::default_target()?.finish()
+        Self::default_target(Profile::Dev)?.finish()
     }
 
-    fn default_target() -> anyhow::Result<Self> {
+    fn default_target(profile: Profile) -> anyhow::Result<Self> {
         let target = env::target_dir()?;
-        Ok(Self { target })
+        Ok(Self { target, profile })
     }
 
     fn finish(self) -> anyhow::Result<Self> {
         self.build(&PLAIN)?;
-        step::run(&mut step::cargo(&[
-            "build",
-            "-p",
-            "holdpoint-example-tools",
-        ]))?;
+        step::run(self.cargo_build().args(["-p", "holdpoint-example-tools"]))?;
         for tool in TOOLS {
             self.keep(tool, &self.folder(TOOLS_FOLDER))?;
         }
@@ -106,7 +138,8 @@ impl Programs {
     }
 
     fn build(&self, variant: &Variant) -> anyhow::Result<()> {
-        let mut command = step::cargo(&["build", "-p", "holdpoint-cli", "--bin", BINARY]);
+        let mut command = self.cargo_build();
+        command.args(["-p", "holdpoint-cli", "--bin", BINARY]);
         if variant.rivals.is_some() {
             // In one build with the binary, it shares the libraries and what is wrong with them.
             command.args(["-p", "holdpoint-torture", "--bin", RIVALS]);
@@ -122,6 +155,10 @@ impl Programs {
         self.keep(BINARY, &folder)
     }
 
+    fn cargo_build(&self) -> Command {
+        step::cargo(&["build", "--profile", self.profile.name()])
+    }
+
     /// Copies a program out of the way of the next build.
     fn keep(&self, program: &str, folder: &Path) -> anyhow::Result<()> {
         let built = self.built().join(program);
@@ -134,12 +171,12 @@ impl Programs {
     }
 
     fn folder(&self, name: &str) -> PathBuf {
-        self.target.join("variants").join(name)
+        self.target.join(self.profile.variants()).join(name)
     }
 
     /// Cargo's own folder, with the ordinary binary and the tools of the examples.
     pub(crate) fn built(&self) -> PathBuf {
-        self.target.join("debug")
+        self.target.join(self.profile.folder())
     }
 
     /// The target directory.

@@ -23,6 +23,8 @@ mod zone;
 
 use std::process::ExitCode;
 
+use holdpoint_store::{Trade, workers};
+
 use crate::{exit::Exit, failure::Failure};
 
 #[global_allocator]
@@ -35,8 +37,13 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(code) => return code,
     };
+    let trade = if matches!(cli.command, args::Command::Serve(_)) {
+        Trade::Serving
+    } else {
+        Trade::Driving
+    };
     let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(holdpoint_store::workers())
+        .worker_threads(workers(trade))
         .enable_all()
         .build();
     let runtime = match runtime {

@@ -44,4 +44,4 @@ pub use options::Options;
 pub use postgres::PostgresStore;
 pub use sqlite::SqliteStore;
 pub use store::*;
-pub use workers::workers;
+pub use workers::{Trade, workers};
