@@ -95,11 +95,14 @@ fn cancelled_in_flight(play: &mut Play<'_>, end: &Value, trace: &Trace, undo: Un
         // It never happened.
         ("cancelled", 0, 0) => told.contains("was not executed"),
         ("cancelled", 1, 1) => undo == Undo::Compensated && told.contains("was undone"),
+        // Without a death, the cancel must not have come too late: neither for the call, nor for the run.
+        ("cancelled", 1, 0) if trace.stopped_too_late() => {
+            play.plan.kill.is_some() && told.contains("recorded")
+        }
         // It stands, and a person has seen that.
         ("cancelled", 1, 0) => {
             undo == Undo::Asked && told.contains("recorded") && trace.has_committed()
         }
-        // Without a death, the cancel must not have come too late.
         ("finished", 1, 0) => play.plan.kill.is_some() && play.cancel == Cancel::TooLate,
         (_, _, _) => false,
     };

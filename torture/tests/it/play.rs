@@ -78,6 +78,8 @@ pub(crate) struct Played {
     /// How the run ended, without what differs from run to run.
     pub(crate) end: Value,
     pub(crate) effects: usize,
+    /// It was to be cancelled with a call in flight, and the call had ended by then.
+    pub(crate) too_late: bool,
     /// How many calls were recorded as started.
     pub(crate) starts: usize,
     /// How often people were asked to allow something.
@@ -296,6 +298,7 @@ impl Play<'_> {
             asked: self.asked,
             end,
             effects,
+            too_late: trace.stopped_too_late() || self.cancel == Cancel::TooLate,
             starts: trace.starts(),
             approvals: trace.approvals(),
             times: self.times,

@@ -126,6 +126,15 @@ impl Trace {
             .map(|event| &event["action"])
     }
 
+    /// Whether a call had ended when it was requested to stop: then there was nothing in flight to be undone.
+    pub(crate) fn stopped_too_late(&self) -> bool {
+        let first = |kind: &str| self.0.iter().position(|line| line["type"] == kind);
+        match (first("action_finished"), first("stop_requested")) {
+            (Some(ended), Some(stopped)) => ended < stopped,
+            (_, _) => false,
+        }
+    }
+
     /// Whether a person said that something took effect.
     pub(crate) fn has_committed(&self) -> bool {
         self.of("answered")
