@@ -19,6 +19,7 @@ mod session;
 mod story;
 mod terminal;
 mod thread_name;
+mod traces;
 mod zone;
 
 use std::process::ExitCode;
@@ -53,7 +54,11 @@ fn main() -> ExitCode {
             return Exit::Usage.into();
         }
     };
-    let exit = runtime.block_on(commands::run(cli));
+    let exit = runtime.block_on(async {
+        let exit = commands::run(cli).await;
+        traces::flush().await;
+        exit
+    });
     // A read of the terminal cannot be taken back, and nobody waits for its line any more.
     runtime.shutdown_background();
     if terminal::has_lost_output() {

@@ -15,7 +15,7 @@ use holdpoint_tools::{Registry, Watchdog};
 
 use crate::{
     args::Threads, backups, env, exit::Exit, failure::Failure, leaving::Leaving, pending,
-    place::Place, safe_text::line, screen::Screen, terminal, zone,
+    place::Place, safe_text::line, screen::Screen, terminal, traces, zone,
 };
 
 /// How results are printed.
@@ -149,7 +149,7 @@ impl Session {
         };
         let output = Output::of(common.json);
         let screen = Arc::new(Screen::new(output));
-        let watcher: Arc<dyn holdpoint_engine::Watcher> = screen.clone();
+        let watcher = traces::beside(screen.clone(), terminal::note);
         Ok(Self {
             engine: Engine::new(store, kit, options, Some(watcher)),
             by: Principal::new(PrincipalKind::Local, tenant, &env::os_user()),

@@ -103,7 +103,7 @@ ids! {
 }
 
 /// Sixteen bytes that follow from these parts, which do not run together.
-fn derive(parts: &[&[u8]]) -> [u8; 16] {
+pub(crate) fn derive(parts: &[&[u8]]) -> [u8; 16] {
     let mut hash = Sha256::new();
     for part in parts {
         hash.update((part.len() as u64).to_be_bytes());
@@ -115,6 +115,13 @@ fn derive(parts: &[&[u8]]) -> [u8; 16] {
 }
 
 impl ActionId {
+    /// When it was made, in whole milliseconds. A step's id is derived and says nothing.
+    pub(crate) fn made_at(&self) -> Timestamp {
+        let mut millis = [0; 8];
+        millis[2..].copy_from_slice(&self.0[..6]);
+        Timestamp::from_millis(i64::from_be_bytes(millis))
+    }
+
     /// The id of a step of this action. Whoever begins the step, and however often, means the same one.
     #[must_use]
     pub fn step(&self, name: &str) -> Self {

@@ -25,6 +25,18 @@ pub enum InterruptKind {
 }
 
 impl InterruptKind {
+    /// The name on the wire.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Approval => "approval",
+            Self::Input => "input",
+            Self::Review => "review",
+            Self::Breakpoint => "breakpoint",
+            Self::Error => "error",
+        }
+    }
+
     /// Whether yes and no are its answers, one of which must be said.
     #[must_use]
     pub const fn wants_yes_or_no(self) -> bool {

@@ -35,6 +35,7 @@ mod principal;
 mod prompt;
 mod record;
 mod refusal;
+pub mod spans;
 mod state;
 mod tally;
 mod time;

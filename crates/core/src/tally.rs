@@ -73,7 +73,7 @@ impl Ending {
         }
     }
 
-    const fn of(outcome: &RunOutcome) -> Self {
+    pub(crate) const fn of(outcome: &RunOutcome) -> Self {
         match outcome {
             RunOutcome::Finished => Self::Finished,
             RunOutcome::Failed { .. } => Self::Failed,

@@ -13,7 +13,7 @@ use std::{
 use axum::Router;
 use holdpoint_core::{Definition, Index, Principal, Span, Timestamp};
 use holdpoint_definition::{Loaded, Problems, ServerFile, ServerLimits};
-use holdpoint_engine::{Engine, Error, Forgetful, Kit, Options};
+use holdpoint_engine::{Engine, Error, Forgetful, Kit, Options, Watcher};
 use holdpoint_store::discreet;
 use tokio::net::TcpListener;
 
@@ -137,6 +137,7 @@ pub struct Opening {
     own: Vec<Definition>,
     token_keys: Option<String>,
     secrets: Secrets,
+    watcher: Option<Arc<dyn Watcher>>,
 }
 
 impl Opening {
@@ -153,7 +154,15 @@ impl Opening {
             own: Vec::new(),
             token_keys: None,
             secrets: Secrets::new(),
+            watcher: None,
         }
+    }
+
+    /// Tells this watcher, too, what happens in all stores.
+    #[must_use]
+    pub fn watched_by(mut self, watcher: Arc<dyn Watcher>) -> Self {
+        self.watcher = Some(watcher);
+        self
     }
 
     /// Makes every store that is a backup the one to go on with: see [`Engine::adopt`]. Without it, it is refused.
@@ -222,6 +231,7 @@ impl Opening {
             own: definitions,
             token_keys,
             secrets,
+            watcher,
         } = self;
         let webhooks = std::mem::take(&mut file.webhooks);
         let endpoints = webhooks::endpoints(webhooks, &secrets).map_err(StartError::Webhook)?;
@@ -248,7 +258,14 @@ impl Opening {
             .chain([own.clone()])
             .collect();
         for url in urls {
-            let served = open(&url, &file.limits, kit.clone(), lease, &metrics).await?;
+            let hub = Arc::new(Hub::default());
+            let observer = Observer {
+                hub: Arc::clone(&hub),
+                metrics: Arc::clone(&metrics),
+                further: watcher.clone(),
+            };
+            let engine = open(&url, &file.limits, kit.clone(), lease, observer).await?;
+            let served = Served::new(engine, hub);
             engines.insert(url, served);
         }
         let store = match engines.get(&own) {
@@ -521,8 +538,8 @@ async fn open(
     limits: &ServerLimits,
     kit: Kit,
     lease: Option<Span>,
-    metrics: &Arc<Metrics>,
-) -> Result<Served, StartError> {
+    watcher: Observer,
+) -> Result<Engine, StartError> {
     let store = reach::reach(url).await?;
     let forgetful = if store.is_durable() {
         Forgetful::Refuse
@@ -536,13 +553,7 @@ async fn open(
         lease: lease.unwrap_or(unsaid.lease),
         ..unsaid
     };
-    let hub = Arc::new(Hub::default());
-    let watcher = Observer {
-        hub: Arc::clone(&hub),
-        metrics: Arc::clone(metrics),
-    };
-    let engine = Engine::new(store, kit, options, Some(Arc::new(watcher)));
-    Ok(Served::new(engine, hub))
+    Ok(Engine::new(store, kit, options, Some(Arc::new(watcher))))
 }
 
 fn load_all(

@@ -8,6 +8,7 @@ use tracing_subscriber::EnvFilter;
 
 use crate::{
     args::Serve, backups, env, exit::Exit, failure::Failure, leaving::Leaving, safe_text, terminal,
+    traces,
 };
 
 /// What is logged when nobody says anything. Each connection that an outage ends is a line of the pool; what the outage means
@@ -47,6 +48,10 @@ pub(crate) async fn serve(args: &Serve) -> Result<Exit, Failure> {
     };
     let opening = match env::named("HOLDPOINT_TOKEN_KEYS") {
         Some(keys) => opening.with_token_keys(keys),
+        None => opening,
+    };
+    let opening = match traces::watcher(|text| tracing::warn!("{text}")) {
+        Some(watcher) => opening.watched_by(watcher),
         None => opening,
     };
     let opening = if args.adopt {

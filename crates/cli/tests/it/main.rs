@@ -5,6 +5,7 @@
 mod adopt;
 mod answers;
 mod asking;
+mod collector;
 mod hostile;
 mod leaving;
 mod life;
@@ -15,4 +16,5 @@ mod serve;
 mod served;
 mod stops;
 mod support;
+mod traces;
 mod webhooks;

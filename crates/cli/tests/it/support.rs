@@ -38,6 +38,7 @@ fn tools() -> &'static Path {
 #[derive(Debug)]
 pub(crate) struct World {
     dir: tempfile::TempDir,
+    variables: Vec<(&'static str, String)>,
 }
 
 /// What a command said and how it ended.
@@ -85,13 +86,22 @@ impl World {
                 }
             }
         }
-        Self { dir }
+        Self {
+            dir,
+            variables: Vec::new(),
+        }
+    }
+
+    /// With a variable that all commands see from now on.
+    pub(crate) fn set(&mut self, variable: &'static str, value: &str) {
+        self.variables.push((variable, value.to_owned()));
     }
 
     /// All examples, and the configuration of a server for them.
     pub(crate) fn with_examples() -> Self {
         let world = Self {
             dir: tempfile::tempdir().unwrap(),
+            variables: Vec::new(),
         };
         let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
         copy(&examples, world.path());
@@ -173,7 +183,12 @@ spec:
             .env("LEDGER", self.path().join("ledger.jsonl"))
             .env("FILES_ROOT", self.path().join("file-manager/workspace"))
             .env("TZ", "UTC")
-            .env_remove("HOLDPOINT_STORE");
+            .env_remove("HOLDPOINT_STORE")
+            .env_remove("OTEL_EXPORTER_OTLP_ENDPOINT")
+            .env_remove("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT");
+        for (variable, value) in &self.variables {
+            command.env(variable, value);
+        }
     }
 
     /// Runs the binary.

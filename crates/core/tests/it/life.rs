@@ -15,6 +15,7 @@ mod pause;
 mod per_call;
 mod recovery;
 mod restore;
+mod spans;
 mod steps;
 mod stopping;
 mod supersede;

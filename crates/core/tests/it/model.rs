@@ -8,6 +8,7 @@
 mod auditor;
 mod moves;
 mod promises;
+mod traces;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -28,6 +29,7 @@ use self::{
     auditor::Auditor,
     moves::{Move, moves, pick, some_calls, some_decision, some_lookup, some_outcome, some_proof},
     promises::{check_state, check_stored},
+    traces::check_traces,
 };
 
 /// A life in progress.
@@ -612,6 +614,7 @@ proptest! {
         }
         life.finish();
         check_stored(&life.thread, &mut State::default());
+        check_traces(&life);
         life.make(&Move::StartRun(5));
         assert!(life.batch.state().active().is_some(), "no new run can be started");
     }

@@ -9,7 +9,9 @@ use holdpoint_core::{
     Judged, JudgedCall, Limits, Lookup, Memo, Memos, Message, OnTimeout, Outcome, Params, Payload,
     Principal, PrincipalKind, Prompt, Proof, Record, Refusal, Reply, RestatedCall, Role, Seed,
     Span, State, Supersede, Suspension, Tally, Terms, ThreadId, Timestamp, ToolCall, ToolFacts,
-    ToolKind, ToolNow, Transcript, Usage, Verdict, Work, next, past_action, tally,
+    ToolKind, ToolNow, Transcript, Usage, Verdict, Work, next, past_action,
+    spans::{Starts, Stretch, stretches},
+    tally,
 };
 
 pub(crate) const TENANT: &str = "acme";
@@ -241,6 +243,9 @@ pub(crate) struct Thread {
     pub(crate) now: Timestamp,
     /// What was counted of it.
     pub(crate) tallies: Vec<Tally>,
+    /// What took its time in it and is over.
+    pub(crate) stretches: Vec<Stretch>,
+    starts: Starts,
     /// How its agent recognises that its model asks in plain words.
     pub(crate) confirm: Option<Confirmation>,
     commands: u64,
@@ -258,6 +263,8 @@ impl Thread {
             memos: Memos::default(),
             now: Timestamp::from_micros(BEGIN),
             tallies: Vec::new(),
+            stretches: Vec::new(),
+            starts: Starts::default(),
             confirm: None,
             commands: 0,
         }
@@ -297,6 +304,11 @@ impl Thread {
         }
     }
 
+    /// The process that works on it is gone, and with it all that only it knew.
+    pub(crate) fn crash(&mut self) {
+        self.starts = Starts::default();
+    }
+
     /// Lets time pass; a negative number sets the clock back.
     pub(crate) fn wait(&mut self, seconds: i64) {
         self.now = Timestamp::from_micros(self.now.as_micros() + seconds * SECOND);
@@ -328,6 +340,8 @@ impl Thread {
         let (before, now) = (&self.state, self.now);
         let count = |counted| self.tallies.push(counted);
         tally(before, &sealed.state, &sealed.entries, now, count);
+        let ended = stretches(before, &sealed.entries, &mut self.starts);
+        self.stretches.extend(ended);
         self.state = sealed.state;
         self.entries.extend(sealed.entries);
         self.records.extend(sealed.records);

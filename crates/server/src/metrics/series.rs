@@ -319,14 +319,14 @@ impl Metrics {
             }
             Tally::Asked { kind, cause } => {
                 let raised = Raised {
-                    kind: name(kind),
+                    kind: kind.as_str(),
                     cause: cause.as_str(),
                 };
                 self.questions_raised.get_or_create(&raised).inc();
             }
             Tally::Closed(status) => self.close(status),
             Tally::Decided { kind, after } => {
-                let kind = Kind { kind: name(kind) };
+                let kind = Kind { kind: kind.as_str() };
                 let decided = self.time_to_decision.get_or_create(&kind);
                 decided.observe(seconds(after));
             }
@@ -421,17 +421,6 @@ fn seconds(span: Span) -> f64 {
 
 fn ratio(part: u64, whole: u64) -> f64 {
     part as f64 / whole as f64
-}
-
-/// The name of a kind on the wire.
-const fn name(kind: InterruptKind) -> &'static str {
-    match kind {
-        InterruptKind::Approval => "approval",
-        InterruptKind::Input => "input",
-        InterruptKind::Review => "review",
-        InterruptKind::Breakpoint => "breakpoint",
-        InterruptKind::Error => "error",
-    }
 }
 
 #[cfg(test)]
