@@ -106,7 +106,12 @@ pub(crate) fn action(
         None if asked.fields.is_empty() => out.push_str(&json_block(&request.args, &indent)),
         None => out.push_str(&form(&asked.fields)),
     }
-    let _ = writeln!(out, "     allowed: {}", config.allowed_decisions);
+    let by = if config.requires_token {
+        "  (to let it run: by a token or a link that a server gave)"
+    } else {
+        ""
+    };
+    let _ = writeln!(out, "     allowed: {}{by}", config.allowed_decisions);
     out
 }
 

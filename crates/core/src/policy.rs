@@ -63,6 +63,9 @@ pub struct Terms {
     /// Neither a rule nor a grant lets it pass without asking.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub always_ask: bool,
+    /// What is approved runs only where the approval is given by a token.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub requires_token: bool,
     /// How long the question stays open.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout: Option<Span>,
@@ -83,8 +86,21 @@ impl Terms {
             allowed,
             description: None,
             always_ask: false,
+            requires_token: false,
             timeout: None,
             on_timeout: OnTimeout::Expire,
+        }
+    }
+
+    /// Why no grant lets a call pass, where none does: it must always be asked about, or a grant is no token.
+    #[must_use]
+    pub const fn bars_grants(&self) -> Option<&'static str> {
+        if self.always_ask {
+            Some("this tool must always be asked about")
+        } else if self.requires_token {
+            Some("every call of this tool takes a token")
+        } else {
+            None
         }
     }
 }
@@ -251,6 +267,7 @@ impl Verdict {
             (Self::Ask(new), Self::Ask(old)) => {
                 let gone = |kind| !new.allowed.contains(kind);
                 (new.always_ask && !old.always_ask)
+                    || (new.requires_token && !old.requires_token)
                     || old.allowed.as_slice().iter().copied().any(gone)
             }
         }
@@ -271,6 +288,7 @@ impl Verdict {
                     Self::Ask(Terms {
                         allowed,
                         always_ask: new.always_ask || old.always_ask,
+                        requires_token: new.requires_token || old.requires_token,
                         ..new.clone()
                     })
                 })
@@ -407,5 +425,13 @@ mod tests {
             ..Terms::new(Allowed::standard())
         });
         assert!(always.is_tighter_than(&standard()) && !standard().is_tighter_than(&always));
+        let by_token = Verdict::Ask(Terms {
+            requires_token: true,
+            ..Terms::new(Allowed::standard())
+        });
+        assert!(by_token.is_tighter_than(&standard()) && !standard().is_tighter_than(&by_token));
+        for both in [by_token.meet(&standard()), standard().meet(&by_token)] {
+            assert_eq!(both, by_token, "a new policy does not do without the token");
+        }
     }
 }

@@ -66,6 +66,12 @@ pub enum Refusal {
     /// The token by which an answer is given does not hold any more.
     #[error("the token has expired: ask for a new one")]
     PassExpired,
+    /// The policy wants a token for what the answer sets going.
+    #[error("`{tool}` runs only where it is approved by a token: ask for a token or a link, and answer by it")]
+    TokenRequired {
+        /// What would run.
+        tool: String,
+    },
     /// An answer by a token lets something run, and does not say that it was seen.
     #[error("`params_hash` is missing for `{action}`: an approval by a token says what was seen")]
     Unseen {
@@ -138,6 +144,7 @@ impl Refusal {
             Self::NotPermitted { .. } => "forbidden",
             Self::BadPass { .. } => "bad_token",
             Self::PassExpired => "token_expired",
+            Self::TokenRequired { .. } => "token_required",
             Self::Unseen { .. } => "bad_answer",
             Self::Misfit(_) => "misfit",
             Self::StaleQuestion { .. } => "stale_question",

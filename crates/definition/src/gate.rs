@@ -6,12 +6,13 @@ use holdpoint_yaml::{Content, Field, Fields, Report, either};
 use crate::{rule, words};
 
 const FORMS: &str = "use true, false or {allowed_decisions: […], description: …}";
-const KEYS: [&str; 7] = [
+const KEYS: [&str; 8] = [
     "allowed_decisions",
     "description",
     "when",
     "rules",
     "always_ask",
+    "requires_token",
     "timeout",
     "on_timeout",
 ];
@@ -48,6 +49,10 @@ fn read_map(field: &Field<'_>, report: &mut Report) -> Option<Gate> {
         None => Some(false),
         Some(field) => field.flag(report),
     };
+    let requires_token = match fields.optional("requires_token") {
+        None => Some(false),
+        Some(field) => field.flag(report),
+    };
     let cases = rule::read_cases(&fields, always_ask == Some(true), report);
     let timeout = match fields.optional("timeout") {
         None => Some(None),
@@ -65,6 +70,7 @@ fn read_map(field: &Field<'_>, report: &mut Report) -> Option<Gate> {
             allowed: allowed?,
             description: description?,
             always_ask: always_ask?,
+            requires_token: requires_token?,
             timeout: timeout?,
             on_timeout: on_timeout?,
         },

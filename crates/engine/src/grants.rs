@@ -89,7 +89,7 @@ impl Engine {
             let Verdict::Ask(terms) = &one.verdict else {
                 continue;
             };
-            if terms.always_ask {
+            if terms.bars_grants().is_some() {
                 continue;
             }
             let like = Like {

@@ -155,6 +155,9 @@ pub struct ReviewConfig {
     pub action_name: String,
     /// The decisions.
     pub allowed_decisions: Allowed,
+    /// Whether what lets it run is taken by a token only.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub requires_token: bool,
 }
 
 impl RunView {
@@ -231,6 +234,7 @@ impl InterruptView {
             review_configs.push(ReviewConfig {
                 action_name: name.clone(),
                 allowed_decisions,
+                requires_token: state.requires_token(ask),
             });
             action_requests.push(ActionRequest {
                 action_id: ask.action_id,

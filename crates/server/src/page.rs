@@ -10,11 +10,15 @@ use axum::{
     response::{IntoResponse as _, Response},
 };
 
+use holdpoint_engine::Question;
+
 pub(crate) use self::api::docs;
 use crate::{
     caller::{Access, Caller},
+    decide::{links::to_question, routes::AT_HAND},
     markup::plain,
     problem::Problem,
+    token::holder,
     world::World,
 };
 
@@ -29,30 +33,28 @@ pub(crate) async fn front(
     caller: Caller,
 ) -> Result<Response, Problem> {
     let mut body = String::from("<h1>Holdpoint</h1>\n");
-    let mut waiting = Vec::new();
-    for served in world.engines.values() {
-        let engine = &served.engine;
-        let page = engine.pending(caller.tenant(), None, SHOWN).await?;
-        waiting.extend(page.interrupts);
-    }
-    waiting.truncate(SHOWN);
+    let (waiting, more) = world.open_questions(caller.tenant(), SHOWN).await?;
     if waiting.is_empty() {
         body.push_str("<p>Nothing waits for anybody.</p>\n");
     } else {
         body.push_str("<h2>What waits</h2>\n<ul>\n");
-        for pending in &waiting {
-            let run = pending.run.map(|run| format!("<code>{run}</code> "));
+        for question in &waiting {
+            let link = link(&world, &caller, question);
             let _ = writeln!(
                 body,
-                "<li><strong>{}/{}</strong><pre>{}</pre>{}<code>{}</code></li>",
-                plain(&pending.agent),
-                plain(&pending.session),
-                plain(&pending.text),
-                run.unwrap_or_default(),
-                pending.interrupt.id,
+                "<li><strong>{}/{}</strong><pre>{}</pre>{}<code>{}</code> <code>{}</code></li>",
+                plain(&question.workflow),
+                plain(&question.node),
+                plain(&question.text),
+                link.unwrap_or_default(),
+                question.interrupt.run,
+                question.interrupt.id,
             );
         }
         body.push_str("</ul>\n");
+        if more {
+            let _ = writeln!(body, "<p>More than {SHOWN} wait; these came first.</p>");
+        }
     }
     body.push_str("<h2>Agents</h2>\n<ul>\n");
     let catalog = world.catalog();
@@ -69,6 +71,17 @@ pub(crate) async fn front(
     }
     body.push_str("<p><a href=\"/docs\">How to speak with this server</a></p>\n");
     Ok(page("Holdpoint", &body))
+}
+
+/// The way to the page on which a question is decided, for whoever may decide it.
+fn link(world: &World, caller: &Caller, question: &Question) -> Option<String> {
+    let holder = holder(caller, None, None).ok()?;
+    let now = world.home().ok()?.engine.store().now();
+    let link = to_question(world, question, &caller.into(), holder, now, AT_HAND).ok()?;
+    Some(format!(
+        "<a class=\"decide\" href=\"{}\">Decide</a> ",
+        plain(link.url())
+    ))
 }
 
 fn page(title: &str, body: &str) -> Response {

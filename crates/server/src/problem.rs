@@ -71,6 +71,7 @@ pub const CODES: &[(&str, u16)] = &[
     ("store_unavailable", 503),
     ("thread_exists", 409),
     ("token_expired", 403),
+    ("token_required", 403),
     ("token_used", 409),
     ("too_deep", 422),
     ("too_large", 413),

@@ -14,7 +14,7 @@ use holdpoint_core::{
     Answer, Answers, Digest, InterruptId, InterruptStatus, Refusal, RunId, State,
 };
 use holdpoint_definition::{MetricsAccess, Names, ServerLimits};
-use holdpoint_engine::{Agent, Engine, Error, Question, Submitted};
+use holdpoint_engine::{Agent, Engine, Error, Question, Submitted, Wanted};
 use holdpoint_store::ThreadKey;
 use tokio::{sync::oneshot, time::Instant};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
@@ -417,6 +417,33 @@ impl World {
             }
         }
         Err(absent())
+    }
+
+    /// The first questions of a tenant that are open, over all stores, and whether there are more.
+    ///
+    /// # Errors
+    ///
+    /// A store fails.
+    pub(crate) async fn open_questions(
+        &self,
+        tenant: &str,
+        limit: usize,
+    ) -> Result<(Vec<Question>, bool), Problem> {
+        let wanted = Wanted {
+            status: Some(InterruptStatus::Pending),
+            ..Wanted::default()
+        };
+        let (mut found, mut more) = (Vec::new(), false);
+        for served in self.engines.values() {
+            let questions = served.engine.questions(tenant, None, limit, &wanted);
+            let (questions, next) = questions.await?;
+            found.extend(questions);
+            more |= next.is_some();
+        }
+        found.sort_by_key(|it| it.interrupt.id);
+        more |= found.len() > limit;
+        found.truncate(limit);
+        Ok((found, more))
     }
 
     /// Whether a caller may begin one more run: where too many questions of theirs are open, they are answered first.

@@ -104,7 +104,11 @@ fn check(draft: &Draft<'_>, reply: &Reply, given_before: usize) -> Result<Taken,
             grant,
         });
     }
-    expect_seen(reply, interrupt, &decisions)?;
+    if reply.bond.pass.is_some() {
+        expect_seen(reply, interrupt, &decisions)?;
+    } else {
+        expect_token(state, interrupt, &decisions)?;
+    }
     // What runs nothing needs no proof that it is still what was shown.
     let running = decisions.iter().filter(|decided| runs(&decided.decision));
     let running: Vec<ActionId> = running.map(|decided| decided.action_id).collect();
@@ -243,15 +247,27 @@ fn fit(
 /// Whoever answers by a pass says what they saw of every call that their answer sets going: what they were shown, and by
 /// whom, nobody here knows.
 fn expect_seen(reply: &Reply, interrupt: &Interrupt, decisions: &[Decided]) -> Result<(), Refusal> {
-    if reply.bond.pass.is_none() {
-        return Ok(());
-    }
     for (ask, decided) in interrupt.asks.iter().zip(decisions) {
         let is_seen = reply.bond.seen.iter().any(|(id, _)| *id == ask.action_id);
         let is_call = ask.subject.params_hash().is_some();
         if is_call && !is_seen && sets_going(&decided.decision) {
             let action = ask.action_id;
             return Err(Refusal::Unseen { action });
+        }
+    }
+    Ok(())
+}
+
+/// Without a pass, an answer sets nothing going that the policy wants one for. They may always say no.
+fn expect_token(
+    state: &State,
+    interrupt: &Interrupt,
+    decisions: &[Decided],
+) -> Result<(), Refusal> {
+    for (ask, decided) in interrupt.asks.iter().zip(decisions) {
+        if sets_going(&decided.decision) && state.requires_token(ask) {
+            let tool = state.asked_name(ask);
+            return Err(Refusal::TokenRequired { tool });
         }
     }
     Ok(())

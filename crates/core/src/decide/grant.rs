@@ -29,7 +29,7 @@ pub(super) fn find(
         return None;
     };
     // What must always be asked, and what nobody could approve, passes by no grant.
-    if terms.always_ask || !terms.allowed.contains(DecisionKind::Approve) {
+    if terms.bars_grants().is_some() || !terms.allowed.contains(DecisionKind::Approve) {
         return None;
     }
     if let Some(reserved) = &judged.reserved {
@@ -75,8 +75,10 @@ pub(super) fn given(
             "only the approval of a call can allow further calls",
         ));
     };
-    if matches!(&action.verdict, Verdict::Ask(terms) if terms.always_ask) {
-        return Err(refuse("this tool must always be asked about"));
+    if let Verdict::Ask(terms) = &action.verdict
+        && let Some(why) = terms.bars_grants()
+    {
+        return Err(refuse(why));
     }
     if (terms.scope, terms.matches) == (Scope::Agent, Matches::All) {
         return Err(refuse("everything can be allowed for one thread only"));

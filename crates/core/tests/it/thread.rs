@@ -88,6 +88,14 @@ pub(crate) fn gated() -> Verdict {
     ask(&DecisionKind::CONFIGURABLE)
 }
 
+/// As `gated`, and what lets it run is taken by a token only.
+pub(crate) fn gated_by_token() -> Verdict {
+    Verdict::Ask(Terms {
+        requires_token: true,
+        ..Terms::new(Allowed::new(DecisionKind::CONFIGURABLE.to_vec()).unwrap())
+    })
+}
+
 /// As `gated`, with a question that stays open for so many seconds.
 pub(crate) fn gated_for(seconds: u64, on_timeout: OnTimeout) -> Verdict {
     Verdict::Ask(Terms {

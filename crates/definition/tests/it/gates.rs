@@ -129,7 +129,7 @@ spec:
   interrupt_mode: per_call
   tools: [{name: t, effect: read, input_schema: {type: object, required: [some_thing]}, command: [t]}]
   interrupt_on:
-    t: {allowed_decisions: [approve], always_ask: true, timeout: 1h, on_timeout: keep}
+    t: {allowed_decisions: [approve], always_ask: true, requires_token: true, timeout: 1h, on_timeout: keep}
   subagents:
     - {name: s, description: d, system_prompt: p, interrupt_mode: batched, interrupt_on: {t: true}}
 "#;
@@ -142,6 +142,7 @@ spec:
         ("interrupt_on", "interruptOn"),
         ("allowed_decisions", "allowedDecisions"),
         ("always_ask", "alwaysAsk"),
+        ("requires_token", "requiresToken"),
         ("on_timeout", "onTimeout"),
     ] {
         assert!(camel.contains(from), "{from}");
@@ -150,6 +151,8 @@ spec:
     let snake = read(snake, dir.path()).unwrap();
     assert_eq!(read(&camel, dir.path()).unwrap(), snake);
     assert_eq!(snake.definition.interrupt_mode, InterruptMode::PerCall);
+    let terms = &snake.definition.policy.interrupt_on["t"].terms;
+    assert!(terms.always_ask && terms.requires_token);
     // What is not a key of ours keeps its spelling.
     let schema = &snake.definition.tools[0].input_schema;
     assert_eq!(schema["required"][0], "some_thing");

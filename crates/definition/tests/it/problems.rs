@@ -115,6 +115,7 @@ fn a_gate_says_in_full_when_and_how_a_person_is_asked() {
         "{allowed_decisions: [approve], rules: [{when: \"true\"}, {then: deny}, allow]}",
         "{allowed_decisions: [approve], rules: [{when: \"true\", then: ask}, {when: \"true\", then: alow}, {if: \"true\", then: deny}]}",
         "{allowed_decisions: [approve], always_ask: yes}",
+        "{allowed_decisions: [approve], requires_token: 1}",
         "{allowed_decisions: [approve], always_ask: true, when: \"true\"}",
         "{allowed_decisions: [approve], always_ask: true, rules: [{when: \"true\", then: deny}, {when: \"true\", then: allow}]}",
         "{allowed_decisions: [approve], timeout: 15}",

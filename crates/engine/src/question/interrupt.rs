@@ -118,6 +118,9 @@ pub struct AskedAction {
     pub description: String,
     /// What may be decided.
     pub allowed_decisions: Allowed,
+    /// Whether what lets it run is taken by a token only.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub requires_token: bool,
 }
 
 impl From<Question> for Interrupt {
@@ -181,14 +184,17 @@ impl AgentAsks {
             return None;
         }
         let (interrupt, shown) = (&question.interrupt, &question.shown);
-        let asked = interrupt.asks.iter().zip(&shown.value.action_requests);
-        let actions = asked.map(|(ask, shown)| AskedAction {
+        let configs = shown.value.review_configs.iter();
+        let asked = shown.value.action_requests.iter().zip(configs);
+        let asked = interrupt.asks.iter().zip(asked);
+        let actions = asked.map(|(ask, (shown, config))| AskedAction {
             action_id: ask.action_id,
             name: shown.name.clone(),
             args: shown.args.clone(),
             params_hash: ask.subject.params_hash(),
             description: shown.description.clone(),
             allowed_decisions: ask.allowed.clone(),
+            requires_token: config.requires_token,
         });
         Some(Self {
             thread_id: question.key.thread,

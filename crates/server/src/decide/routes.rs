@@ -27,7 +27,7 @@ use crate::{
 /// How many questions a list shows.
 const LISTED: usize = 100;
 /// How long the links of a list hold.
-const AT_HAND: Span = Span::from_secs(60 * 60);
+pub(crate) const AT_HAND: Span = Span::from_secs(60 * 60);
 
 /// A link that holds, and what it leads to.
 struct Opened<'w> {
@@ -257,22 +257,7 @@ async fn list_waiting(world: &World, list: &str) -> Result<Response, Instead> {
             text,
         )));
     }
-    let wanted = Wanted {
-        status: Some(InterruptStatus::Pending),
-        ..Wanted::default()
-    };
-    let mut found = Vec::new();
-    for served in world.engines.values() {
-        let engine = &served.engine;
-        let (questions, _) = engine
-            .questions(&waiting.tenant, None, LISTED, &wanted)
-            .await
-            .map_err(Problem::from)?;
-        found.extend(questions);
-    }
-    found.sort_by_key(|it| it.interrupt.id);
-    let more = found.len() > LISTED;
-    found.truncate(LISTED);
+    let (found, more) = world.open_questions(&waiting.tenant, LISTED).await?;
     // Whoever gave the list gives its links; they hold no longer than the list.
     let giver = Giver {
         actor: waiting.issuer.clone(),

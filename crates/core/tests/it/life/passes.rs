@@ -1,11 +1,11 @@
 //! Answers that are given by a pass: it is for one question, one person and a while.
 
 use holdpoint_core::{
-    Answer, Bond, Command, Decision, Digest, Event, Interrupt, Pass, Principal, PrincipalKind,
-    Refusal, Reply, RunId, Span,
+    Answer, Bond, Command, Decision, Digest, Effect, Event, GrantTerms, Interrupt, Matches, Pass,
+    Principal, PrincipalKind, Refusal, Reply, RunId, Scope, Span,
 };
 
-use crate::thread::{TENANT, Thread, held, user};
+use crate::thread::{TENANT, Thread, call, gated_by_token, held, plain, tool, user};
 
 fn asked() -> Thread {
     Thread::asked(vec![held("c1", r#"{"to":"a"}"#)])
@@ -200,4 +200,73 @@ fn what_was_seen_must_be_what_is_asked_about() {
     assert_eq!(thread.state, before);
     answer(&mut thread, user("bob"), seen(hash)).unwrap();
     assert!(thread.is_ready("c1"));
+}
+
+#[test]
+fn where_the_policy_wants_a_pass_nothing_runs_without_one_and_no_is_always_taken() {
+    let facts = tool("pay", "1", Effect::Write, plain());
+    let asked = || Thread::asked(vec![call("c1", facts.clone(), r#"{"to":"a"}"#, gated_by_token())]);
+    let mut thread = asked();
+    let hash = thread.action("c1").params_hash;
+    let action = thread.action("c1").id;
+    let seen = Bond {
+        pass: None,
+        seen: vec![(action, hash)],
+    };
+    let before = thread.state.clone();
+    for by in [
+        user("bob"),
+        Principal::new(PrincipalKind::Local, TENANT, "bob"),
+        Principal::new(PrincipalKind::Service, TENANT, "desk"),
+    ] {
+        let refusal = answer(&mut thread, by, seen.clone()).unwrap_err();
+        assert_eq!(refusal.code(), "token_required");
+        assert_eq!(thread.state, before);
+    }
+    let bond = by(&thread, pass(&thread));
+    answer(&mut thread, user("bob"), bond).unwrap();
+    assert!(thread.is_ready("c1"));
+
+    let mut thread = asked();
+    let interrupt = thread.pending().id;
+    let no = Command::Answer {
+        answers: vec![Reply {
+            interrupt,
+            answer: Answer::All(Decision::Reject { message: None }),
+            misfits: vec![],
+            bond: Bond::default(),
+        }],
+    };
+    thread.tell(user("bob"), no).unwrap();
+    assert!(!thread.is_ready("c1"));
+}
+
+#[test]
+fn a_pass_that_the_policy_wants_gives_no_standing_grant() {
+    let facts = tool("pay", "1", Effect::Write, plain());
+    let call = call("c1", facts, r#"{"to":"a"}"#, gated_by_token());
+    let mut thread = Thread::asked(vec![call]);
+    let interrupt = thread.pending().id;
+    let bond = by(&thread, pass(&thread));
+    let before = thread.state.clone();
+    let always = Decision::Approve {
+        grant: Some(GrantTerms {
+            scope: Scope::Thread,
+            matches: Matches::Args,
+            expires_in: None,
+            uses: None,
+        }),
+    };
+    let command = Command::Answer {
+        answers: vec![Reply {
+            interrupt,
+            answer: Answer::All(always),
+            misfits: vec![],
+            bond,
+        }],
+    };
+    let refusal = thread.tell(user("bob"), command).unwrap_err();
+    assert_eq!(refusal.code(), "misfit");
+    assert!(refusal.to_string().contains("takes a token"), "{refusal}");
+    assert_eq!(thread.state, before);
 }

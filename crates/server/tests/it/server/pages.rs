@@ -681,3 +681,21 @@ async fn what_a_model_asks_in_plain_words_is_shown_as_its_words_and_confirmed() 
     let (_, shown) = world.get(&format!("{ALL}/{id}")).await;
     assert_eq!(shown["status"], "resolved");
 }
+
+#[tokio::test]
+async fn the_front_page_leads_to_what_waits() {
+    let world = World::dev().await;
+    let (run, id) = asked(&world, "front").await;
+    let front = world.request(Method::GET, "/").send().await.unwrap();
+    let html = front.text().await.unwrap();
+    assert!(html.contains(&run) && html.contains(&id), "{html}");
+    let (_, rest) = html.split_once("class=\"decide\" href=\"").unwrap();
+    let url = rest.split_once('"').unwrap().0;
+    let browser = Browser::new(&world);
+    let page = browser.open(url).await;
+    let done = browser.press(&page, &[("d0", "approve")]).await;
+    assert_eq!(done.status, 303);
+    world.until(&run, "finished").await;
+    let front = world.request(Method::GET, "/").send().await.unwrap();
+    assert!(front.text().await.unwrap().contains("Nothing waits"));
+}

@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, time::Duration};
 
 use holdpoint_core::{Principal, PrincipalKind};
-use holdpoint_server::Access;
+use holdpoint_server::{Access, ServerFile};
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -20,7 +20,23 @@ struct Office {
 
 impl Office {
     async fn open() -> Self {
-        let world = World::new(Access::Keys, |_| {}).await;
+        Self::with(|_| {}).await
+    }
+
+    /// Whose clerk acts only by a token.
+    async fn strict() -> Self {
+        Self::with(|config| {
+            let clerk = &config.agents[1];
+            let text = std::fs::read_to_string(clerk).unwrap();
+            let strict = text.replace("{allowed_decisions:", "{requires_token: true, allowed_decisions:");
+            assert_ne!(text, strict);
+            std::fs::write(clerk, strict).unwrap();
+        })
+        .await
+    }
+
+    async fn with(change: impl FnOnce(&mut ServerFile)) -> Self {
+        let world = World::new(Access::Keys, change).await;
         let (_, ann) = world.key(PrincipalKind::User, "acme", "ann").await;
         let (_, bob) = world.key(PrincipalKind::User, "acme", "bob").await;
         let (_, bot) = world.key(PrincipalKind::Agent, "acme", "bot").await;
@@ -340,4 +356,37 @@ async fn of_many_uses_at_once_one_wins_and_after_a_restart_none() {
     let after = World::over(&office.world, Access::Keys).await;
     let again = send(&after, &office.bob, &path, &body).await;
     assert_eq!(code(again), refused(409, "token_used"));
+}
+
+#[tokio::test]
+async fn where_a_gate_requires_a_token_nobody_lets_it_run_without_one_and_anybody_says_no() {
+    let office = Office::strict().await;
+    let asked = office.waiting("s").await;
+    let shown = office.question("?status=pending", "s").await.unwrap();
+    assert_eq!(shown["agent"]["actions"][0]["requires_token"], true);
+    let resume = format!("/api/v1/runs/{}/resume", asked.run);
+    let resolve = format!("/api/v1/interrupts/{}/resolve", asked.id);
+    let decide = json!({"decisions": [{"type": "approve"}]});
+    let edit = json!({"decisions": [{"type": "edit", "edited_action": {"name": "act", "args": {}}}]});
+    let hash = json!({"approval": {"approved": true, "params_hash": asked.hash}});
+    for key in [&office.ann, &office.bob, &office.desk] {
+        for (path, body) in [
+            (&resume, &decide),
+            (&resume, &edit),
+            (&resume, &hash),
+            (&resolve, &json!({})),
+        ] {
+            let refusal = office.send(key, path, body).await;
+            assert_eq!(code(refusal), refused(403, "token_required"), "{path} {body}");
+        }
+    }
+    assert_eq!(office.status(&asked).await, "pending");
+    let token = office.token(&office.bob, &asked, &json!({})).await;
+    let (status, _) = office.use_token(&office.bob, &asked, &token).await;
+    assert_eq!(status, 200);
+
+    let asked = office.waiting("no").await;
+    let reject = format!("/api/v1/interrupts/{}/reject", asked.id);
+    let (status, closed) = office.send(&office.bob, &reject, &json!({})).await;
+    assert_eq!((status, &closed["status"]), (200, &json!("rejected")));
 }
