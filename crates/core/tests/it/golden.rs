@@ -100,6 +100,7 @@ fn asking_terms() -> Terms {
         allowed: Allowed::new(DecisionKind::CONFIGURABLE.to_vec()).unwrap(),
         description: Some(text("look closely")),
         always_ask: true,
+        requires_token: true,
         timeout: Some(Span::from_secs(300)),
         on_timeout: OnTimeout::Reject,
     }

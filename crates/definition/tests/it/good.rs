@@ -64,6 +64,7 @@ spec:
       allowed_decisions: [reject, approve, respond]
       description: Money leaves.
       always_ask: true
+      requires_token: true
       timeout: 15m
       on_timeout: reject
     "*": {allowedDecisions: [approve]}
@@ -127,6 +128,7 @@ spec:
                             .unwrap(),
                             description: Some("Money leaves.".to_owned()),
                             always_ask: true,
+                            requires_token: true,
                             timeout: Some(Span::from_secs(900)),
                             on_timeout: OnTimeout::Reject,
                         },
