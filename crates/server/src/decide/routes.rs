@@ -8,7 +8,7 @@ use axum::{
     response::{IntoResponse as _, Response},
 };
 use holdpoint_core::{Bond, Holder, InterruptStatus, Span};
-use holdpoint_engine::{Question, Request, Wanted};
+use holdpoint_engine::{Question, Request};
 
 use super::{
     Shown, Waiting,

@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use holdpoint_core::{Cause, InterruptKind, InterruptStatus, Span, Spared, Tally, tally};
+use holdpoint_core::{Cause, InterruptStatus, Span, Spared, Tally, tally};
 use holdpoint_engine::{OwnAppend, Waiting};
 use prometheus_client::{
     encoding::{EncodeLabelSet, text::encode},
