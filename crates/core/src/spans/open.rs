@@ -53,7 +53,8 @@ pub(super) fn open_in(state: &State) -> BTreeMap<Key, Open> {
         };
         (Key::Wait(interrupt.id), wait)
     });
-    of_run.chain(calls).chain(waits).collect()
+    let parts = calls.chain(waits).map(|(key, open)| (key, open.within(state)));
+    of_run.chain(parts).collect()
 }
 
 /// The run itself, its tasks and its calls to models.
@@ -141,6 +142,15 @@ fn earlier(time: Timestamp, by: Span) -> Timestamp {
 }
 
 impl Open {
+    /// Not before its run began: calls and waits are timed by the clock as it is, which may have been set back since then.
+    fn within(mut self, state: &State) -> Self {
+        let run = state.run.iter().find(|run| run.id == self.run);
+        if let (Began::At(at), Some(run)) = (self.began, run) {
+            self.began = Began::At(at.max(run.started_at));
+        }
+        self
+    }
+
     /// The stretch that it was, now that it ended with this event, which led to this state.
     pub(super) fn ended(&self, after: &State, entry: &Entry) -> Stretch {
         let mut what = self.what.clone();
@@ -151,6 +161,10 @@ impl Open {
                 entry.header.at.min(deadline)
             }
             (_, _) => entry.header.at,
+        };
+        let end = match self.began {
+            Began::At(at) => end.max(at),
+            Began::Unseen => end,
         };
         let (id, parent) = self.place(&what, entry.seq);
         let subagent = self.frame.lineage().last();
