@@ -427,7 +427,7 @@ fn ratio(part: u64, whole: u64) -> f64 {
 mod tests {
     use std::collections::BTreeSet;
 
-    use holdpoint_core::Ending;
+    use holdpoint_core::{Ending, InterruptKind};
 
     use super::*;
 
