@@ -2,7 +2,6 @@
 
 use std::{
     borrow::Cow,
-    collections::BTreeMap,
     future::Future,
     path::Path,
     sync::{Arc, OnceLock},
@@ -10,8 +9,8 @@ use std::{
 
 use holdpoint_core::{Principal, PrincipalKind, State, Status, is_name};
 use holdpoint_engine::{Drives, Engine, Error, Kit, Options, RunView, Submitted};
+use holdpoint_server::Keys;
 use holdpoint_store::{SharedStore, ThreadKey};
-use holdpoint_tools::{Registry, Watchdog};
 
 use crate::{
     args::Threads, backups, env, exit::Exit, failure::Failure, leaving::Leaving, pending,
@@ -136,11 +135,7 @@ impl Session {
             return Err(Failure::usage(format!("`{tenant}` cannot be a tenant")));
         }
         let store = open_store(&common.store, missing).await?;
-        let kit = Kit {
-            registry: Registry::new(),
-            watchdog: Watchdog::default(),
-            models: BTreeMap::new(),
-        };
+        let kit = Kit::new().with_rights(Keys::new(store.clone()));
         let unsaid = Options::default();
         let options = Options {
             drives: Drives::ServersFirst,

@@ -67,10 +67,24 @@ pub enum Refusal {
     #[error("the token has expired: ask for a new one")]
     PassExpired,
     /// The policy wants a token for what the answer sets going.
-    #[error("`{tool}` runs only where it is approved by a token: ask for a token or a link, and answer by it")]
+    #[error(
+        "`{tool}` runs only where it is approved by a token: ask for a token or a link, and answer by it"
+    )]
     TokenRequired {
         /// What would run.
         tool: String,
+    },
+    /// Whoever asked for the run may not have this done any more.
+    #[error(
+        "{requester}, for whom `{tool}` would run, lacks the permission `{permission}` now: give it back, or reject the call"
+    )]
+    PermissionLost {
+        /// What would run.
+        tool: String,
+        /// For whom.
+        requester: String,
+        /// What they lack.
+        permission: String,
     },
     /// An answer by a token lets something run, and does not say that it was seen.
     #[error("`params_hash` is missing for `{action}`: an approval by a token says what was seen")]
@@ -145,6 +159,7 @@ impl Refusal {
             Self::BadPass { .. } => "bad_token",
             Self::PassExpired => "token_expired",
             Self::TokenRequired { .. } => "token_required",
+            Self::PermissionLost { .. } => "permission_lost",
             Self::Unseen { .. } => "bad_answer",
             Self::Misfit(_) => "misfit",
             Self::StaleQuestion { .. } => "stale_question",

@@ -14,7 +14,7 @@ use holdpoint_store::{CellChange, CellThen, SharedStore, Space};
 use holdpoint_tools::{Registry, SteppedTool, Tool, Watchdog, instantiate};
 use jsonschema::Validator;
 
-use crate::{Error, error::from_append, task, words::Words};
+use crate::{Error, Rights, error::from_append, task, words::Words};
 
 /// A definition that runs can be pinned to.
 #[derive(Debug)]
@@ -134,6 +134,12 @@ impl Agent {
         missing.map(String::as_str)
     }
 
+    /// Whether a tool needs a permission at all.
+    pub(crate) fn is_restricted(&self, tool: &str) -> bool {
+        let mut offered = self.offered.iter();
+        offered.any(|spec| spec.name == tool && !spec.permissions.is_empty())
+    }
+
     pub(crate) fn model(&self) -> &Arc<dyn Model> {
         &self.model
     }
@@ -207,6 +213,8 @@ pub struct Kit {
     pub watchdog: Watchdog,
     /// Models that are code of this program, by the reference under which definitions name them.
     pub models: BTreeMap<String, Arc<dyn Model>>,
+    /// Who knows what requesters may do now. Without, what they came with counts.
+    pub rights: Option<Arc<dyn Rights>>,
 }
 
 impl Kit {
@@ -238,6 +246,13 @@ impl Kit {
     #[must_use]
     pub fn with_model(mut self, reference: impl Into<String>, model: impl Model + 'static) -> Self {
         self.models.insert(reference.into(), Arc::new(model));
+        self
+    }
+
+    /// With somebody who knows what requesters may do now.
+    #[must_use]
+    pub fn with_rights(mut self, rights: impl Rights + 'static) -> Self {
+        self.rights = Some(Arc::new(rights));
         self
     }
 
@@ -288,6 +303,10 @@ impl Agents {
             ready: Mutex::default(),
             seen: Mutex::default(),
         }
+    }
+
+    pub(crate) fn rights(&self) -> Option<&Arc<dyn Rights>> {
+        self.kit.rights.as_ref()
     }
 
     fn known(&self, digest: Digest) -> Option<Arc<Agent>> {

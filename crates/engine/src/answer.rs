@@ -185,6 +185,7 @@ impl Engine {
         let key = thread.key.clone();
         let mut replies = Vec::with_capacity(answers.len());
         for given in answers {
+            let lacking = self.lacking(request, &thread, &given).await?;
             let Given {
                 interrupt,
                 answer,
@@ -195,6 +196,7 @@ impl Engine {
                 interrupt,
                 answer,
                 misfits,
+                lacking,
                 bond,
             });
         }

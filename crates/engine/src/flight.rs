@@ -176,12 +176,21 @@ pub(crate) async fn call_model(
     let turn = tokio::time::timeout(limit, thinker.model().turn(request, &mut deltas)).await;
     let command = match turn.unwrap_or(Err(Failure::Timeout)) {
         Ok(Reply { text, calls, usage }) => {
-            let caller = Caller {
-                root: agent,
-                frame: &frame,
-                user: &user,
+            let judged = async {
+                let is_restricted = calls.iter().any(|it| thinker.is_restricted(&it.name));
+                let user = if is_restricted {
+                    engine.with_rights_of_now(&user).await?
+                } else {
+                    user
+                };
+                let caller = Caller {
+                    root: agent,
+                    frame: &frame,
+                    user: &user,
+                };
+                engine.judged(key, caller, calls, &grants).await
             };
-            let calls = match engine.judged(key, caller, calls, &grants).await {
+            let calls = match judged.await {
                 Ok(calls) => calls,
                 Err(error) => {
                     let error = error.to_string();

@@ -2,7 +2,11 @@
 //!
 //! A key is opaque and shown once. The store keeps a digest of its secret, and who it stands for.
 
-use holdpoint_core::{Digest, Principal, PrincipalKind, Timestamp, hex, is_name};
+use std::collections::BTreeSet;
+
+use async_trait::async_trait;
+use holdpoint_core::{Actor, Digest, Principal, PrincipalKind, Timestamp, hex, is_name};
+use holdpoint_engine::Rights;
 use holdpoint_store::{
     AppendError, CellChange, CellThen, SYSTEM_TENANT, SharedStore, Space, Unavailable,
 };
@@ -219,6 +223,31 @@ impl Keys {
             then: CellThen::Set { value, until: None },
         };
         self.store.set_cell(SYSTEM_TENANT, change).await.map(|_| ())
+    }
+}
+
+#[async_trait]
+impl Rights for Keys {
+    /// Whoever has, or ever had, a key of ours may do what their keys say that hold now. Of others nothing is known here: a
+    /// token of an issuer says it each time.
+    async fn of(&self, actor: &Actor) -> Result<Option<BTreeSet<String>>, Unavailable> {
+        let keys = self.list().await.map_err(|error| match error {
+            KeyError::Unavailable(error) => error,
+            other => Unavailable::new(other.to_string()),
+        })?;
+        let theirs = keys.iter().map(|(_, key)| key);
+        let mut theirs = theirs
+            .filter(|key| key.principal.actor == *actor)
+            .peekable();
+        if theirs.peek().is_none() {
+            return Ok(None);
+        }
+        let now = self.store.now();
+        let good = theirs.filter(|key| key.is_good(now));
+        Ok(Some(
+            good.flat_map(|key| key.principal.permissions.iter().cloned())
+                .collect(),
+        ))
     }
 }
 

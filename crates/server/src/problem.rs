@@ -61,6 +61,7 @@ pub const CODES: &[(&str, u16)] = &[
     ("not_interruptable", 404),
     ("not_pending", 409),
     ("params_changed", 409),
+    ("permission_lost", 403),
     ("plan_version_mismatch", 409),
     ("run_active", 409),
     ("run_over", 409),

@@ -14,7 +14,7 @@ use axum::Router;
 use holdpoint_core::{Definition, Index, Principal, Span, Timestamp};
 use holdpoint_definition::{Loaded, Problems, ServerFile, ServerLimits};
 use holdpoint_engine::{Engine, Error, Forgetful, Kit, Options, Watcher};
-use holdpoint_store::discreet;
+use holdpoint_store::{SharedStore, discreet};
 use tokio::net::TcpListener;
 
 use crate::{
@@ -257,6 +257,12 @@ impl Opening {
             .filter_map(|(_, loaded)| loaded.store.as_deref().map(canonical))
             .chain([own.clone()])
             .collect();
+        let store = reach::reach(&own).await?;
+        let keys = Keys::new(Arc::clone(&store));
+        let kit = match kit.rights {
+            Some(_) => kit,
+            None => kit.with_rights(keys.clone()),
+        };
         for url in urls {
             let hub = Arc::new(Hub::default());
             let observer = Observer {
@@ -264,18 +270,15 @@ impl Opening {
                 metrics: Arc::clone(&metrics),
                 further: watcher.clone(),
             };
-            let engine = open(&url, &file.limits, kit.clone(), lease, observer).await?;
+            let store = if url == own {
+                Arc::clone(&store)
+            } else {
+                reach::reach(&url).await?
+            };
+            let engine = engine_on(store, &file.limits, kit.clone(), lease, observer);
             let served = Served::new(engine, hub);
             engines.insert(url, served);
         }
-        let store = match engines.get(&own) {
-            Some(served) => Arc::clone(served.engine.store()),
-            None => {
-                return Err(StartError::Unsafe(
-                    "the server's own store is missing".to_owned(),
-                ));
-            }
-        };
         let issuers = match access {
             // Everybody is let in without, so no issuer is asked anything.
             Access::Dev => Vec::new(),
@@ -309,7 +312,7 @@ impl Opening {
         let keyring = keyring(&own, token_keys.as_deref())?;
         let door = Door {
             access,
-            keys: Keys::new(store),
+            keys,
             tokens,
             keyring,
             metrics_access,
@@ -533,14 +536,13 @@ async fn adopt(
     Ok(told)
 }
 
-async fn open(
-    url: &str,
+fn engine_on(
+    store: SharedStore,
     limits: &ServerLimits,
     kit: Kit,
     lease: Option<Span>,
     watcher: Observer,
-) -> Result<Engine, StartError> {
-    let store = reach::reach(url).await?;
+) -> Engine {
     let forgetful = if store.is_durable() {
         Forgetful::Refuse
     } else {
@@ -553,7 +555,7 @@ async fn open(
         lease: lease.unwrap_or(unsaid.lease),
         ..unsaid
     };
-    Ok(Engine::new(store, kit, options, Some(Arc::new(watcher))))
+    Engine::new(store, kit, options, Some(Arc::new(watcher)))
 }
 
 fn load_all(

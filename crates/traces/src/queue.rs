@@ -230,7 +230,11 @@ mod tests {
         assert_eq!(collector.batches(), [AT_A_TIME, 3]);
         queue.put(some_span());
         tokio::time::sleep(DELAY * 2).await;
-        assert_eq!(collector.batches(), [AT_A_TIME, 3, 1], "without being asked");
+        assert_eq!(
+            collector.batches(),
+            [AT_A_TIME, 3, 1],
+            "without being asked"
+        );
     }
 
     #[tokio::test(start_paused = true)]
@@ -238,7 +242,10 @@ mod tests {
         let collector = Collector::new(0);
         let queue = Queue::new(collector.clone(), complaints().0);
         let put: Vec<Put> = (0..ROOM + 5).map(|_| queue.put(some_span())).collect();
-        assert_eq!(put[ROOM - 1..=ROOM + 1], [Put::Taken, Put::FirstDropped, Put::Dropped]);
+        assert_eq!(
+            put[ROOM - 1..=ROOM + 1],
+            [Put::Taken, Put::FirstDropped, Put::Dropped]
+        );
         assert_eq!(queue.dropped(), 5);
         let begun = Instant::now();
         assert!(!queue.flush(Duration::from_secs(2)).await);

@@ -280,7 +280,12 @@ pub(crate) mod tests {
             done,
         };
         for (what, name, outcome, error) in [
-            (failed, "invoke_agent teller", "failed", Some("limit_reached")),
+            (
+                failed,
+                "invoke_agent teller",
+                "failed",
+                Some("limit_reached"),
+            ),
             (task(true), "invoke_agent teller", "finished", None),
             (task(false), "invoke_agent teller", "dropped", None),
             (chat(ChatEnd::Replied(usage)), "chat", "replied", None),
@@ -288,12 +293,37 @@ pub(crate) mod tests {
             (chat(ChatEnd::Lost), "chat", "lost", Some("lost")),
             (chat(ChatEnd::Dropped), "chat", "dropped", None),
             (called(CallEnd::Done), "execute_tool pay", "done", None),
-            (called(CallEnd::Failed), "execute_tool pay", "failed", Some("failed")),
-            (called(CallEnd::Unknown), "execute_tool pay", "unknown", Some("unknown")),
-            (called(CallEnd::Lost), "execute_tool pay", "lost", Some("lost")),
-            (called(CallEnd::Withheld), "execute_tool pay", "withheld", None),
+            (
+                called(CallEnd::Failed),
+                "execute_tool pay",
+                "failed",
+                Some("failed"),
+            ),
+            (
+                called(CallEnd::Unknown),
+                "execute_tool pay",
+                "unknown",
+                Some("unknown"),
+            ),
+            (
+                called(CallEnd::Lost),
+                "execute_tool pay",
+                "lost",
+                Some("lost"),
+            ),
+            (
+                called(CallEnd::Withheld),
+                "execute_tool pay",
+                "withheld",
+                None,
+            ),
             (called(CallEnd::Left), "execute_tool pay", "left", None),
-            (called(CallEnd::Dropped), "execute_tool pay", "dropped", None),
+            (
+                called(CallEnd::Dropped),
+                "execute_tool pay",
+                "dropped",
+                None,
+            ),
         ] {
             let span = span(&stretch(what), &scope());
             assert_eq!(span.name, name);
@@ -336,6 +366,9 @@ pub(crate) mod tests {
         lost.began = Began::Unseen;
         let span = span(&lost, &scope());
         assert_eq!(span.start_time, span.end_time);
-        assert_eq!(attribute(&span, "holdpoint.start_unknown"), Some(&Value::Bool(true)));
+        assert_eq!(
+            attribute(&span, "holdpoint.start_unknown"),
+            Some(&Value::Bool(true))
+        );
     }
 }

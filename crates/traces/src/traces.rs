@@ -13,11 +13,7 @@ use holdpoint_engine::{OwnAppend, Said, Watcher};
 use holdpoint_store::ThreadKey;
 use opentelemetry::{InstrumentationScope, KeyValue};
 use opentelemetry_otlp::{Protocol, SpanExporter, WithExportConfig as _};
-use opentelemetry_sdk::{
-    Resource,
-    resource::EnvResourceDetector,
-    trace::SpanExporter as _,
-};
+use opentelemetry_sdk::{Resource, resource::EnvResourceDetector, trace::SpanExporter as _};
 
 use crate::{
     Complaint,

@@ -16,9 +16,7 @@ const FAREWELL: Duration = Duration::from_secs(2);
 static TRACES: OnceLock<Option<Arc<Traces>>> = OnceLock::new();
 
 /// Whoever sends traces, if they are wanted: the same for all engines. What goes wrong with it is told `complain`.
-pub(crate) fn watcher(
-    complain: impl Fn(&str) + Send + Sync + 'static,
-) -> Option<Arc<dyn Watcher>> {
+pub(crate) fn watcher(complain: impl Fn(&str) + Send + Sync + 'static) -> Option<Arc<dyn Watcher>> {
     let traces = TRACES.get_or_init(|| start(complain)).clone()?;
     Some(traces)
 }

@@ -71,7 +71,10 @@ fn a_run_that_is_parked_by_one_process_and_finished_by_another_is_one_trace() {
     let collector = Collector::start();
     let mut world = traced(&collector);
     world.set("OTEL_SERVICE_NAME", "desk");
-    world.set("OTEL_RESOURCE_ATTRIBUTES", "deployment.environment.name=test");
+    world.set(
+        "OTEL_RESOURCE_ATTRIBUTES",
+        "deployment.environment.name=test",
+    );
     world.set("OTEL_EXPORTER_OTLP_HEADERS", "x-key=abc%20def");
     let parked = world.json(3, &REFUND);
     let run = run_id(&parked);
@@ -100,7 +103,10 @@ fn a_run_that_is_parked_by_one_process_and_finished_by_another_is_one_trace() {
     assert_eq!(said(paid, "holdpoint.outcome"), "done");
     assert_eq!(said("wait human_approval", "holdpoint.outcome"), "resolved");
     let interrupt = &parked["__interrupt__"][0]["id"];
-    assert_eq!(*interrupt, said("wait human_approval", "holdpoint.interrupt.id"));
+    assert_eq!(
+        *interrupt,
+        said("wait human_approval", "holdpoint.interrupt.id")
+    );
     assert_eq!(said("invoke_agent refund", "holdpoint.outcome"), "finished");
     for (head, _) in collector.requests() {
         assert!(head.starts_with("POST /v1/traces HTTP/1.1\r\n"), "{head}");
@@ -112,9 +118,15 @@ fn a_run_that_is_parked_by_one_process_and_finished_by_another_is_one_trace() {
 fn a_server_that_is_killed_while_a_run_waits_leaves_it_in_one_trace() {
     let collector = Collector::start();
     let world = traced(&collector);
-    let store = ["--dev", "refund/agent.yaml", "--store", "sqlite:holdpoint.db"];
+    let store = [
+        "--dev",
+        "refund/agent.yaml",
+        "--store",
+        "sqlite:holdpoint.db",
+    ];
     let served = Served::start(&world, &store);
-    let body = json!({"agent_id": "refund", "session_id": "monday", "input": "Please refund order 1001"});
+    let body =
+        json!({"agent_id": "refund", "session_id": "monday", "input": "Please refund order 1001"});
     let (status, begun) = served.ask("POST", "/api/v1/runs", None, Some(&body));
     assert_eq!(status, 201);
     let run = run_id(&serde_json::from_str(&begun).unwrap());
@@ -129,7 +141,12 @@ fn a_server_that_is_killed_while_a_run_waits_leaves_it_in_one_trace() {
 fn two_servers_on_one_store_tell_one_trace_and_each_span_once() {
     let collector = Collector::start();
     let world = traced(&collector);
-    let store = ["--dev", "refund/agent.yaml", "--store", "sqlite:holdpoint.db"];
+    let store = [
+        "--dev",
+        "refund/agent.yaml",
+        "--store",
+        "sqlite:holdpoint.db",
+    ];
     let (one, other) = (Served::start(&world, &store), Served::start(&world, &store));
     let mut runs = Vec::new();
     for session in ["a", "b", "c", "d"] {
@@ -186,11 +203,20 @@ fn what_a_killed_process_began_is_in_the_trace_and_said_to_be_lost() {
     world.write("alive", "");
     let done = world.json(0, &["resume", "slow/a"]);
     let spans = collector.spans();
-    assert_eq!(faults(&run_id(&done), &spans), Vec::<String>::new(), "{spans:#?}");
+    assert_eq!(
+        faults(&run_id(&done), &spans),
+        Vec::<String>::new(),
+        "{spans:#?}"
+    );
     let tried: Vec<(&str, &str)> = spans
         .iter()
         .filter(|span| span.name == "execute_tool act")
-        .map(|span| (&*span.attributes["holdpoint.attempt"], &*span.attributes["holdpoint.outcome"]))
+        .map(|span| {
+            (
+                &*span.attributes["holdpoint.attempt"],
+                &*span.attributes["holdpoint.outcome"],
+            )
+        })
         .collect();
     assert_eq!(tried, [("1", "lost"), ("2", "done")]);
     assert_eq!(spans.len(), 5, "{spans:#?}");
@@ -212,12 +238,20 @@ fn nothing_that_is_said_asked_or_answered_leaves_the_machine() {
     let done = world.json(0, &["resume", SECRET, "--reject", SECRET]);
     assert!(done.to_string().contains(SECRET));
     let requests = collector.requests();
-    let contains = |bytes: &[u8], text: &str| bytes.windows(text.len()).any(|it| it == text.as_bytes());
-    assert!(requests.iter().any(|(_, body)| contains(body, "execute_tool act")));
+    let contains =
+        |bytes: &[u8], text: &str| bytes.windows(text.len()).any(|it| it == text.as_bytes());
+    assert!(
+        requests
+            .iter()
+            .any(|(_, body)| contains(body, "execute_tool act"))
+    );
     for (head, body) in &requests {
         assert!(!head.contains(SECRET) && !contains(body, SECRET));
     }
-    assert_eq!(faults(&run_id(&done), &collector.spans()), Vec::<String>::new());
+    assert_eq!(
+        faults(&run_id(&done), &collector.spans()),
+        Vec::<String>::new()
+    );
 }
 
 #[test]
@@ -245,7 +279,11 @@ fn check_unheard(world: &World) {
     let begun = Instant::now();
     let parked = world.hold(&REFUND).ends(3);
     let done = world.hold(&["resume", "monday", "--approve"]).ends(0);
-    assert!(begun.elapsed() < Duration::from_secs(15), "{:?}", begun.elapsed());
+    assert!(
+        begun.elapsed() < Duration::from_secs(15),
+        "{:?}",
+        begun.elapsed()
+    );
     for said in [parked, done] {
         let complaints = said.stderr.lines().filter(|line| line.contains("traces"));
         assert_eq!(complaints.count(), 1, "{}", said.stderr);
@@ -264,7 +302,12 @@ fn nothing_is_sent_where_it_is_turned_off_and_what_is_not_there_is_said() {
         let mut world = traced(&collector);
         world.set(variable, value);
         let said = world.hold(&REFUND).ends(3);
-        assert_eq!(said.stderr.contains("no traces are sent"), is_said, "{}", said.stderr);
+        assert_eq!(
+            said.stderr.contains("no traces are sent"),
+            is_said,
+            "{}",
+            said.stderr
+        );
     }
     assert_eq!(collector.requests().len(), 0);
 }
@@ -277,7 +320,10 @@ fn a_trace_in_which_something_is_wrong_is_reported() {
     let run = run_id(&world.json(3, &REFUND));
     let cut = faults(&run, &collector.spans());
     assert!(cut.contains(&"0 roots".to_owned()), "{cut:?}");
-    assert!(cut.contains(&"`chat` is a part of nothing".to_owned()), "{cut:?}");
+    assert!(
+        cut.contains(&"`chat` is a part of nothing".to_owned()),
+        "{cut:?}"
+    );
     world.json(0, &["resume", "monday", "--approve"]);
     let good = collector.spans();
     let doctored = |change: fn(&mut Vec<Span>)| {
@@ -286,7 +332,10 @@ fn a_trace_in_which_something_is_wrong_is_reported() {
         faults(&run, &spans)
     };
     assert_eq!(doctored(|_| ()), Vec::<String>::new());
-    assert_eq!(doctored(|spans| spans.push(spans[0].clone())), ["`chat` came twice"]);
+    assert_eq!(
+        doctored(|spans| spans.push(spans[0].clone())),
+        ["`chat` came twice"]
+    );
     let torn = doctored(|spans| spans[1].trace = "0".repeat(32));
     assert_eq!(torn, ["`execute_tool get_order` is in another trace"]);
     let lost = doctored(|spans| spans[3].parent = "0".repeat(16));

@@ -118,6 +118,7 @@ fn check(draft: &Draft<'_>, reply: &Reply, given_before: usize) -> Result<Taken,
             current: state.plan_version,
         });
     }
+    expect_permitted(state, reply, &running)?;
     prove_unchanged(state, interrupt, &running)?;
     Ok(Taken {
         interrupt: id,
@@ -242,6 +243,20 @@ fn fit(
             .args
             .hash(&action.tool.name, &action.tool.version),
     ))
+}
+
+/// Nobody has a call made, by whoever's approval, that they may not have made any more.
+fn expect_permitted(state: &State, reply: &Reply, running: &[ActionId]) -> Result<(), Refusal> {
+    let lacking = reply.lacking.iter().find(|(id, _)| running.contains(id));
+    let (Some((id, permission)), Some(run)) = (lacking, &state.run) else {
+        return Ok(());
+    };
+    let tool = state.actions.get(id).map(|action| action.tool.name.clone());
+    Err(Refusal::PermissionLost {
+        tool: tool.unwrap_or_default(),
+        requester: run.requester.actor.to_string(),
+        permission: permission.clone(),
+    })
 }
 
 /// Whoever answers by a pass says what they saw of every call that their answer sets going: what they were shown, and by

@@ -279,6 +279,8 @@ pub struct Reply {
     pub answer: Answer,
     /// What of it does not fit a schema: edited arguments, or an input.
     pub misfits: Vec<(ActionId, String)>,
+    /// The calls it is about whose requester lacks a permission by now, and which.
+    pub lacking: Vec<(ActionId, String)>,
     /// What it is bound to besides the question.
     pub bond: Bond,
 }

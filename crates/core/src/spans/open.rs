@@ -53,7 +53,9 @@ pub(super) fn open_in(state: &State) -> BTreeMap<Key, Open> {
         };
         (Key::Wait(interrupt.id), wait)
     });
-    let parts = calls.chain(waits).map(|(key, open)| (key, open.within(state)));
+    let parts = calls
+        .chain(waits)
+        .map(|(key, open)| (key, open.within(state)));
     of_run.chain(parts).collect()
 }
 
@@ -193,11 +195,9 @@ impl Open {
             }
             // A call to a model has no id of its own; what it ended with has.
             What::Chat { .. } => part(&[b"chat", &seq.to_be_bytes()]),
-            What::Call(call) => part(&[
-                b"call",
-                call.action.as_bytes(),
-                &call.attempt.to_be_bytes(),
-            ]),
+            What::Call(call) => {
+                part(&[b"call", call.action.as_bytes(), &call.attempt.to_be_bytes()])
+            }
             What::Wait { interrupt, .. } => part(&[b"wait", interrupt.as_bytes()]),
         }
     }

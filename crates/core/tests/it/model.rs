@@ -383,6 +383,7 @@ impl Life {
             interrupt,
             answer,
             misfits: vec![],
+            lacking: vec![],
             bond: Bond::default(),
         })
     }
@@ -478,6 +479,7 @@ impl Life {
                         interrupt: interrupt.id,
                         answer,
                         misfits: vec![],
+                        lacking: vec![],
                         bond: Bond::default(),
                     }],
                 };

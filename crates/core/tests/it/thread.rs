@@ -646,6 +646,7 @@ impl Thread {
                     interrupt,
                     answer,
                     misfits: vec![],
+                    lacking: vec![],
                     bond: Bond::default(),
                 }],
             },
@@ -661,6 +662,7 @@ impl Thread {
             interrupt,
             answer: Answer::ByPosition(vec![decision]),
             misfits: vec![],
+            lacking: vec![],
             bond: Bond::default(),
         });
         let answers = replies.collect();

@@ -268,6 +268,7 @@ impl Place {
             registry,
             watchdog: Watchdog::default(),
             models,
+            rights: None,
         };
         let options = Options {
             lease: Span::from_millis(300),

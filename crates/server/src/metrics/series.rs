@@ -326,7 +326,9 @@ impl Metrics {
             }
             Tally::Closed(status) => self.close(status),
             Tally::Decided { kind, after } => {
-                let kind = Kind { kind: kind.as_str() };
+                let kind = Kind {
+                    kind: kind.as_str(),
+                };
                 let decided = self.time_to_decision.get_or_create(&kind);
                 decided.observe(seconds(after));
             }

@@ -102,6 +102,7 @@ fn a_bad_answer_changes_nothing_and_the_right_one_works_after() {
             interrupt: id,
             answer: Answer::ByPosition(vec![approve(), edit("pay", "{}")]),
             misfits: vec![(second, "`to` is missing".to_owned())],
+            lacking: vec![],
             bond: Bond::default(),
         }],
     };
@@ -112,6 +113,41 @@ fn a_bad_answer_changes_nothing_and_the_right_one_works_after() {
     assert_eq!(refusal.to_string(), expected);
     thread.answer(vec![approve(), approve()]).unwrap();
     assert!(thread.is_ready("c1") && thread.is_ready("c2"));
+}
+
+#[test]
+fn a_call_whose_requester_lost_a_permission_is_rejected_or_not_decided_at_all() {
+    let mut thread = two();
+    let id = thread.pending().id;
+    let second = thread.pending().asks[1].action_id;
+    let before = thread.state.clone();
+    let told = |decisions: Vec<Decision>| Command::Answer {
+        answers: vec![Reply {
+            interrupt: id,
+            answer: Answer::ByPosition(decisions),
+            misfits: vec![],
+            lacking: vec![(second, "money".to_owned())],
+            bond: Bond::default(),
+        }],
+    };
+    for decisions in [
+        vec![Decision::APPROVE, Decision::APPROVE],
+        vec![reject(""), Decision::APPROVE],
+        vec![Decision::APPROVE, edit("pay", "{}")],
+    ] {
+        let refusal = thread.tell(user("bob"), told(decisions)).unwrap_err();
+        assert_eq!(refusal.code(), "permission_lost");
+        assert_eq!(
+            refusal.to_string(),
+            "user:ann, for whom `pay` would run, lacks the permission `money` now: give it back, or reject the call"
+        );
+        assert_eq!(thread.state, before);
+    }
+    // What lacks nothing may run.
+    let mixed = told(vec![Decision::APPROVE, reject("")]);
+    thread.tell(user("bob"), mixed).unwrap();
+    assert!(thread.is_ready("c1"));
+    assert!(!thread.state.actions.contains_key(&second));
 }
 
 #[test]
@@ -145,6 +181,7 @@ fn the_answer_keeps_who_gave_it_and_the_warrant_names_them() {
             interrupt,
             answer: Answer::All(Decision::APPROVE),
             misfits: vec![],
+            lacking: vec![],
             bond: Bond::default(),
         }],
     };
@@ -186,6 +223,7 @@ fn an_agent_never_decides() {
             interrupt: thread.pending().id,
             answer: Answer::All(Decision::APPROVE),
             misfits: vec![],
+            lacking: vec![],
             bond: Bond::default(),
         }],
     };
@@ -205,6 +243,7 @@ fn for_another_tenant_it_is_as_if_it_were_not_there_whether_it_is_or_not() {
                 interrupt,
                 answer: Answer::All(Decision::APPROVE),
                 misfits: vec![],
+                lacking: vec![],
                 bond: Bond::default(),
             }],
         };
@@ -240,6 +279,7 @@ fn an_expired_interrupt_is_refused_from_the_very_moment_on() {
                 interrupt,
                 answer: Answer::All(Decision::APPROVE),
                 misfits: vec![],
+                lacking: vec![],
                 bond: Bond::default(),
             }],
         },

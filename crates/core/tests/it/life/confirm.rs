@@ -233,6 +233,7 @@ fn an_agent_never_confirms() {
         interrupt: thread.pending().id,
         answer: Answer::All(Decision::APPROVE),
         misfits: vec![],
+        lacking: vec![],
         bond: Bond::default(),
     };
     let answers = vec![reply];

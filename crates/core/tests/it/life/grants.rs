@@ -330,6 +330,7 @@ fn an_agent_never_grants() {
         interrupt: thread.pending().id,
         answer: Answer::All(granting(terms(Matches::All))),
         misfits: vec![],
+        lacking: vec![],
         bond: Bond::default(),
     }];
     let refusal = thread.tell(agent, Command::Answer { answers }).unwrap_err();

@@ -82,6 +82,7 @@ fn an_answer_that_does_not_fit_changes_nothing() {
         interrupt: thread.pending().id,
         answer: Answer::All(say("Berlin")),
         misfits: vec![(thread.question().action_id, "must be a number".to_owned())],
+        lacking: vec![],
         bond: Bond::default(),
     };
     let answers = vec![reply];
@@ -192,6 +193,7 @@ fn an_agent_never_answers() {
         interrupt: thread.pending().id,
         answer: Answer::All(say("Berlin")),
         misfits: vec![],
+        lacking: vec![],
         bond: Bond::default(),
     }];
     let refusal = thread.tell(agent, Command::Answer { answers }).unwrap_err();

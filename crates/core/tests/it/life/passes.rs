@@ -34,6 +34,7 @@ fn answer(thread: &mut Thread, by: Principal, bond: Bond) -> Result<Vec<Event>, 
             interrupt,
             answer: Answer::All(Decision::APPROVE),
             misfits: vec![],
+            lacking: vec![],
             bond,
         }],
     };
@@ -174,6 +175,7 @@ fn an_approval_by_a_pass_must_say_what_was_seen_and_a_rejection_need_not() {
             interrupt,
             answer: Answer::All(Decision::Reject { message: None }),
             misfits: vec![],
+            lacking: vec![],
             bond: blind,
         }],
     };
@@ -205,7 +207,14 @@ fn what_was_seen_must_be_what_is_asked_about() {
 #[test]
 fn where_the_policy_wants_a_pass_nothing_runs_without_one_and_no_is_always_taken() {
     let facts = tool("pay", "1", Effect::Write, plain());
-    let asked = || Thread::asked(vec![call("c1", facts.clone(), r#"{"to":"a"}"#, gated_by_token())]);
+    let asked = || {
+        Thread::asked(vec![call(
+            "c1",
+            facts.clone(),
+            r#"{"to":"a"}"#,
+            gated_by_token(),
+        )])
+    };
     let mut thread = asked();
     let hash = thread.action("c1").params_hash;
     let action = thread.action("c1").id;
@@ -234,11 +243,15 @@ fn where_the_policy_wants_a_pass_nothing_runs_without_one_and_no_is_always_taken
             interrupt,
             answer: Answer::All(Decision::Reject { message: None }),
             misfits: vec![],
+            lacking: vec![],
             bond: Bond::default(),
         }],
     };
     thread.tell(user("bob"), no).unwrap();
-    assert!(thread.state.actions.is_empty(), "nothing is left to be done");
+    assert!(
+        thread.state.actions.is_empty(),
+        "nothing is left to be done"
+    );
 }
 
 #[test]
@@ -262,6 +275,7 @@ fn a_pass_that_the_policy_wants_gives_no_standing_grant() {
             interrupt,
             answer: Answer::All(always),
             misfits: vec![],
+            lacking: vec![],
             bond,
         }],
     };

@@ -32,6 +32,7 @@ fn reply(interrupt: InterruptId, answer: Answer) -> Reply {
         interrupt,
         answer,
         misfits: vec![],
+        lacking: vec![],
         bond: Bond::default(),
     }
 }

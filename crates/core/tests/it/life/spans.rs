@@ -31,7 +31,12 @@ fn drawn(thread: &Thread) -> Vec<String> {
             None => " in what goes on".to_owned(),
         });
         let inside = inside.unwrap_or_default();
-        format!("{}..{} {}{inside}", began, since(stretch.end), name(stretch))
+        format!(
+            "{}..{} {}{inside}",
+            began,
+            since(stretch.end),
+            name(stretch)
+        )
     };
     thread.stretches.iter().map(draw).collect()
 }
@@ -45,10 +50,21 @@ fn name(stretch: &Stretch) -> String {
                 .trim_end()
                 .to_owned()
         }
-        What::Task { done, .. } => format!("task of {agent}: {}", if *done { "done" } else { "dropped" }),
+        What::Task { done, .. } => format!(
+            "task of {agent}: {}",
+            if *done { "done" } else { "dropped" }
+        ),
         What::Chat { attempt, end } => format!("chat of {agent} #{attempt}: {end:?}"),
-        What::Call(call) => format!("{} #{} {:?}: {:?}", call.tool, call.attempt, call.role, call.end),
-        What::Wait { kind, cause, status, .. } => {
+        What::Call(call) => format!(
+            "{} #{} {:?}: {:?}",
+            call.tool, call.attempt, call.role, call.end
+        ),
+        What::Wait {
+            kind,
+            cause,
+            status,
+            ..
+        } => {
             format!("wait {kind:?}, {}: {}", cause.as_str(), status.as_str())
         }
     }
@@ -136,7 +152,10 @@ fn what_a_dead_process_began_has_ended_at_its_deadline_at_the_latest() {
     thread.run(action, done("at last"));
     thread.think();
     thread.crash();
-    thread.drive(Command::ModelLost { frame: root(), attempt: 1 });
+    thread.drive(Command::ModelLost {
+        frame: root(),
+        attempt: 1,
+    });
     let drawn = drawn(&thread);
     assert_eq!(
         drawn[1..],
@@ -152,12 +171,25 @@ fn what_a_dead_process_began_has_ended_at_its_deadline_at_the_latest() {
 fn what_fails_and_what_is_tried_again_are_stretches_of_their_own() {
     let mut thread = Thread::thinking();
     thread.wait(1);
-    let trouble = ModelTrouble::RateLimited { error: "503".to_owned(), retry_after: Some(Span::from_secs(2)) };
-    thread.drive(Command::ModelFailed { frame: root(), attempt: 1, trouble });
+    let trouble = ModelTrouble::RateLimited {
+        error: "503".to_owned(),
+        retry_after: Some(Span::from_secs(2)),
+    };
+    thread.drive(Command::ModelFailed {
+        frame: root(),
+        attempt: 1,
+        trouble,
+    });
     thread.wait(2);
     thread.think();
     thread.wait(1);
-    thread.reply("", vec![free("c1", Effect::Write, plain()), free("c2", Effect::Read, plain())]);
+    thread.reply(
+        "",
+        vec![
+            free("c1", Effect::Write, plain()),
+            free("c2", Effect::Read, plain()),
+        ],
+    );
     let (write, read) = (thread.action("c1").id, thread.action("c2").id);
     thread.run(write, lost());
     thread.run(read, failed("no"));

@@ -121,13 +121,32 @@ fn what_is_told_twice_or_not_at_all_or_in_pieces_is_reported() {
         faults(entries, &told)
     };
     let twice = doctored(|told| told.push(told[0].clone()));
-    assert!(twice.iter().any(|fault| fault.contains("twice")), "{twice:?}");
+    assert!(
+        twice.iter().any(|fault| fault.contains("twice")),
+        "{twice:?}"
+    );
     let missing = doctored(|told| drop(told.remove(0)));
-    assert!(missing.iter().any(|fault| fault.contains("chat: 1 began and 0")), "{missing:?}");
+    assert!(
+        missing
+            .iter()
+            .any(|fault| fault.contains("chat: 1 began and 0")),
+        "{missing:?}"
+    );
     let rootless = doctored(|told| drop(told.pop()));
-    assert!(rootless.iter().any(|fault| fault.contains("a part of nothing")), "{rootless:?}");
+    assert!(
+        rootless
+            .iter()
+            .any(|fault| fault.contains("a part of nothing")),
+        "{rootless:?}"
+    );
     let torn = doctored(|told| told[0].run = RunId::from_bytes([1; 16]));
-    assert!(torn.iter().any(|fault| fault.contains("a part of nothing")), "{torn:?}");
+    assert!(
+        torn.iter().any(|fault| fault.contains("a part of nothing")),
+        "{torn:?}"
+    );
     let early = doctored(|told| told[0].began = Began::At(Timestamp::default()));
-    assert!(early.iter().any(|fault| fault.contains("out of its time")), "{early:?}");
+    assert!(
+        early.iter().any(|fault| fault.contains("out of its time")),
+        "{early:?}"
+    );
 }

@@ -233,3 +233,115 @@ async fn who_lacks_a_tools_permission_cannot_have_it_called() {
         assert_eq!(payer.paid(), before + paid, "{name}");
     }
 }
+
+/// A server whose agent asks before it pays, and pays only for those who have the permission `money`.
+async fn payer_for_some() -> (Payer, Keys) {
+    let needs = |definition: Definition| {
+        let mut pay = ToolSpec::code("pay", Effect::Write);
+        pay.permissions = vec!["money".to_owned()];
+        definition.with_tool(pay).ask("pay")
+    };
+    let payer = Payer::new(Access::Keys, needs).await;
+    let path = payer.folder.path().join("runs.db");
+    let store = SqliteStore::open(&path, &Default::default()).unwrap();
+    (payer, Keys::new(Arc::new(store)))
+}
+
+fn person(name: &str, permissions: &[&str]) -> Principal {
+    let mut who = Principal::new(PrincipalKind::User, "acme", name);
+    let permissions = permissions.iter().copied().map(str::to_owned);
+    who.permissions.extend(permissions);
+    who
+}
+
+fn decision(kind: &str) -> Option<Value> {
+    Some(json!({"decisions": [{"type": kind}]}))
+}
+
+#[tokio::test]
+async fn what_a_requester_may_not_do_any_more_is_not_done_whoever_approves() {
+    let (payer, keys) = payer_for_some().await;
+    let chief = keys.create(person("chief", &["*"]), None, "").await;
+    let chief = chief.unwrap().key;
+    let ann = keys.create(person("ann", &["money"]), None, "").await;
+    let ann = ann.unwrap();
+    let run = payer.begin("ann", &ann.key).await;
+    let (_, asked) = payer.next(&run, "", &ann.key).await;
+    let resume = format!("/runs/{run}/resume");
+    let token = {
+        let path = format!("/interrupts/{asked}/token");
+        let body = Some(json!({"user_id": "ann"}));
+        let (code, token) = payer.send(Method::POST, &path, &chief, body).await;
+        assert_eq!(code, 201, "{token}");
+        token
+    };
+    let less = keys.create(person("ann", &["mail"]), None, "").await;
+    let less = less.unwrap().key;
+
+    keys.revoke(&ann.id).await.unwrap();
+    let (_, shown) = payer
+        .send(Method::GET, &format!("/interrupts/{asked}"), &chief, None)
+        .await;
+    let hash = &shown["agent"]["actions"][0]["params_hash"];
+    let by_token = json!({"resume_token": token["resume_token"], "approval": {"approved": true, "params_hash": hash}});
+    for (key, body) in [
+        // By somebody who may do anything, by herself with what she has left, and by a token that was given before.
+        (&chief, decision("approve")),
+        (&less, decision("approve")),
+        (&less, Some(by_token)),
+    ] {
+        let (code, refused) = payer.send(Method::POST, &resume, key, body.clone()).await;
+        assert_eq!(
+            (code, &refused["code"]),
+            (403, &json!("permission_lost")),
+            "{body:?} {refused}"
+        );
+        let said = refused["error"].as_str().unwrap();
+        assert!(
+            said.contains("user:ann") && said.contains("`money`"),
+            "{said}"
+        );
+    }
+    assert_eq!(payer.paid(), 0);
+
+    let again = keys.create(person("ann", &["money"]), None, "").await;
+    let again = again.unwrap();
+    let (code, taken) = payer
+        .send(Method::POST, &resume, &chief, decision("approve"))
+        .await;
+    assert_eq!(code, 200, "{taken}");
+    let (_, second) = payer.next(&run, &asked, &chief).await;
+    assert_eq!(payer.paid(), 1);
+
+    keys.revoke(&again.id).await.unwrap();
+    let named = |kind| Some(json!({&second: {"decisions": [{"type": kind}]}}));
+    let (code, refused) = payer
+        .send(Method::POST, &resume, &chief, named("approve"))
+        .await;
+    assert_eq!(code, 403, "{refused}");
+    let (code, taken) = payer
+        .send(Method::POST, &resume, &chief, named("reject"))
+        .await;
+    assert_eq!(code, 200, "a rejection takes no permission: {taken}");
+    let (status, _) = payer.next(&run, &second, &chief).await;
+    assert_eq!((status.as_str(), payer.paid()), ("finished", 1));
+}
+
+#[tokio::test]
+async fn a_call_after_a_permission_was_lost_is_not_even_asked_about() {
+    let (payer, keys) = payer_for_some().await;
+    let chief = keys.create(person("chief", &["*"]), None, "").await;
+    let chief = chief.unwrap().key;
+    let ann = keys.create(person("ann", &["money"]), None, "").await;
+    let ann = ann.unwrap();
+    let run = payer.begin("ann", &ann.key).await;
+    let (_, asked) = payer.next(&run, "", &ann.key).await;
+    keys.revoke(&ann.id).await.unwrap();
+    let path = format!("/runs/{run}/resume");
+    let (code, taken) = payer
+        .send(Method::POST, &path, &chief, decision("reject"))
+        .await;
+    assert_eq!(code, 200, "{taken}");
+    let (status, _) = payer.next(&run, &asked, &chief).await;
+    assert_eq!((status.as_str(), payer.paid()), ("finished", 0));
+}

