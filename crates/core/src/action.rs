@@ -54,6 +54,9 @@ pub struct Action {
     /// From when on the absence of the last attempt's effect can be trusted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub settle_at: Option<Timestamp>,
+    /// It is part of a call that the policy wants a token for, which may be over by now.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub of_token: bool,
     /// The breakpoint before it was passed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub passed: bool,
@@ -246,6 +249,12 @@ pub enum WarrantFrom {
 }
 
 impl Action {
+    /// Whether the policy wants a token for letting it run, or what it is part of.
+    #[must_use]
+    pub const fn requires_token(&self) -> bool {
+        self.of_token || matches!(&self.verdict, Verdict::Ask(terms) if terms.requires_token)
+    }
+
     /// What people call it: its tool, and of a step `TOOL.STEP`.
     #[must_use]
     pub fn shown_name(&self) -> String {

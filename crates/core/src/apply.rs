@@ -571,6 +571,7 @@ fn model_replied(state: &mut State, path: &FramePath, calls: &[Called]) {
             attempts: 0,
             progress: 0,
             settle_at: None,
+            of_token: false,
             passed: false,
             doubt: Doubt::None,
             status: ActionStatus::Held {

@@ -87,7 +87,7 @@ pub use params::{BadParams, MAX_DEPTH, Params, parse_strict};
 pub use pass::{Bond, Holder, Pass, Via};
 pub use policy::{Conditions, Gate, Judgement, Policy, Rule, Ruling, Terms, Verdict};
 pub use preview::{call_lines, default_description};
-pub use principal::{Actor, Principal, PrincipalKind};
+pub use principal::{Actor, Credential, Principal, PrincipalKind};
 pub use prompt::{Choice, Prompt};
 pub use record::{Codec, FORMAT, Header, Index, IndexChange, IndexRow, Payload, Record};
 pub use refusal::{Refusal, explain_cause};

@@ -64,6 +64,29 @@ pub struct Principal {
     /// What it may do.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub permissions: BTreeSet<String>,
+    /// By what it showed who it is.
+    #[serde(default, skip_serializing_if = "Credential::is_unsaid")]
+    pub credential: Credential,
+}
+
+/// By what somebody showed who they are: whoever knows what they may do now can tell by it whether to know them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Credential {
+    /// Nobody said: the operator at this machine, or whoever a program that embeds Holdpoint speaks for.
+    #[default]
+    Unsaid,
+    /// A key that a server keeps.
+    Key,
+    /// A token of an issuer, which says itself what they may do.
+    Token,
+}
+
+impl Credential {
+    const fn is_unsaid(&self) -> bool {
+        matches!(self, Self::Unsaid)
+    }
 }
 
 impl Principal {
@@ -99,6 +122,44 @@ impl Principal {
             actor,
             roles: BTreeSet::new(),
             permissions: BTreeSet::new(),
+            credential: Credential::Unsaid,
         }
+    }
+
+    /// With those of its permissions that are among these, too: what it came with, and still may do.
+    #[must_use]
+    pub fn limited_to(mut self, now: &BTreeSet<String>) -> Self {
+        if self.permissions.contains(Self::EVERYTHING) {
+            self.permissions.clone_from(now);
+        } else if !now.contains(Self::EVERYTHING) {
+            self.permissions.retain(|it| now.contains(it));
+        }
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn with(permissions: &[&str]) -> Principal {
+        let mut principal = Principal::new(PrincipalKind::User, "acme", "ann");
+        principal.permissions = set(permissions);
+        principal
+    }
+
+    fn set(permissions: &[&str]) -> BTreeSet<String> {
+        permissions.iter().map(|&it| it.to_owned()).collect()
+    }
+
+    #[test]
+    fn nobody_gains_what_they_did_not_come_with() {
+        let now = |came: &[&str], now: &[&str]| with(came).limited_to(&set(now)).permissions;
+        assert_eq!(now(&["mail"], &["mail", "money"]), set(&["mail"]));
+        assert_eq!(now(&["mail", "money"], &["mail"]), set(&["mail"]));
+        assert_eq!(now(&["mail"], &["*"]), set(&["mail"]));
+        assert_eq!(now(&["*"], &["mail"]), set(&["mail"]));
+        assert_eq!(now(&["*"], &["*"]), set(&["*"]));
+        assert_eq!(now(&["*"], &[]), set(&[]));
     }
 }

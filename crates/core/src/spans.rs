@@ -176,22 +176,30 @@ pub enum CallEnd {
 ///
 /// Bounded: of the oldest runs it is forgotten.
 #[derive(Debug, Default)]
-pub struct Starts(BTreeMap<(RunId, FramePath), Timestamp>);
+pub struct Starts(BTreeMap<(RunId, FramePath), Start>);
+
+/// When a call began, and by the driver with which epoch: one that lost its lease may have left an older call behind.
+#[derive(Debug, Clone, Copy)]
+struct Start {
+    at: Timestamp,
+    epoch: u64,
+}
 
 impl Starts {
     /// How many calls are remembered. Far more than a process has in flight.
     const MOST: usize = 4_096;
 
-    fn begun(&mut self, run: RunId, frame: FramePath, at: Timestamp) {
-        self.0.insert((run, frame), at);
+    fn begun(&mut self, run: RunId, frame: FramePath, start: Start) {
+        self.0.insert((run, frame), start);
         if self.0.len() > Self::MOST {
             self.0.pop_first();
         }
     }
 
-    fn ended(&mut self, run: RunId, frame: &FramePath) -> Began {
-        let at = self.0.remove(&(run, frame.clone()));
-        at.map_or(Began::Unseen, Began::At)
+    fn ended(&mut self, run: RunId, frame: &FramePath, epoch: u64) -> Began {
+        let start = self.0.remove(&(run, frame.clone()));
+        let start = start.filter(|start| start.epoch == epoch);
+        start.map_or(Began::Unseen, |start| Began::At(start.at))
     }
 }
 
@@ -207,14 +215,15 @@ pub fn stretches(before: &State, entries: &[Entry], starts: &mut Starts) -> Vec<
         // What was open before an event and is not after it has ended with it.
         for (key, was) in open.iter().filter(|(key, _)| !still.contains_key(key)) {
             let mut stretch = was.ended(&state, entry);
-            if let Key::Model(run, frame, _) = key {
-                stretch.began = starts.ended(*run, frame);
+            if let Key::Model(run, frame, _, epoch) = key {
+                stretch.began = starts.ended(*run, frame, *epoch);
             }
             ended.push(stretch);
         }
         for key in still.keys().filter(|key| !open.contains_key(key)) {
-            if let Key::Model(run, frame, _) = key {
-                starts.begun(*run, frame.clone(), entry.header.at);
+            if let Key::Model(run, frame, _, epoch) = key {
+                let (at, epoch) = (entry.header.at, *epoch);
+                starts.begun(*run, frame.clone(), Start { at, epoch });
             }
         }
         open = still;

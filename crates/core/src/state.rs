@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     Action, ActionId, ActionStatus, Ask, Breakpoints, Cause, Digest, FORMAT, Grant, GrantId,
     Interrupt, InterruptId, Limits, Principal, Role, RunId, RunOutcome, Span, Stop, Subject,
-    ThreadId, Timestamp, Verdict, Work, next,
+    ThreadId, Timestamp, Work, next,
 };
 
 /// Where a frame is: empty for the run's own agent, `researcher#2/reader#1` for a subagent inside a subagent of it.
@@ -397,14 +397,8 @@ impl State {
     /// Whether the policy wants a token for letting run what this is about. Steps are a part of their tool.
     #[must_use]
     pub fn requires_token(&self, ask: &Ask) -> bool {
-        let mut next = self.actions.get(&ask.action_id);
-        while let Some(action) = next {
-            if matches!(&action.verdict, Verdict::Ask(terms) if terms.requires_token) {
-                return true;
-            }
-            next = action.parent.and_then(|parent| self.actions.get(&parent));
-        }
-        false
+        let asked = self.actions.get(&ask.action_id);
+        asked.is_some_and(Action::requires_token)
     }
 
     /// Whether a stop was requested and the run is not over yet.

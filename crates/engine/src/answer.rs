@@ -2,8 +2,8 @@
 
 use holdpoint_core::{
     Action, ActionId, Answer, Answers, Ask, Bond, Command, Context, Decision, Digest, Index,
-    IndexRow, InterruptId, InterruptStatus, Prompt, Refusal, Reply, RestatedCall, RunId, State,
-    Subject, ThreadKind, Timestamp, Verdict, closing, decide, decode_records,
+    IndexRow, InterruptId, InterruptStatus, Principal, Prompt, Refusal, Reply, RestatedCall, RunId,
+    State, Subject, ThreadKind, Timestamp, Verdict, closing, decide, decode_records,
 };
 use holdpoint_store::{Head, ThreadKey};
 use serde_json::Value;
@@ -319,12 +319,11 @@ impl Engine {
         if let Err(misfit) = agent.check(&action.tool.name, args) {
             return Ok(Some(misfit));
         }
-        let (Some(caller), Some(tool)) = (
-            caller(&root, action, &thread.state),
-            agent.facts(&action.tool.name, args),
-        ) else {
+        let user = self.requester_of(&thread.state, action, &[&root]).await?;
+        let (Some(user), Some(tool)) = (user, agent.facts(&action.tool.name, args)) else {
             return Ok(None);
         };
+        let caller = caller(&root, action, &user);
         let denied = caller.verdict(&tool, args).verdict == Verdict::Deny;
         Ok(denied.then(|| "the policy does not allow the tool with these arguments".to_owned()))
     }
@@ -385,10 +384,15 @@ impl Engine {
         let tenant = &thread.key.tenant;
         let pinned = self.agent(tenant, action.definition).await?;
         let current = self.agent(tenant, current.digest()).await?;
-        let Some(caller) = caller(&current, action, &thread.state) else {
+        let agents = [&*pinned, &*current];
+        let Some(user) = self.requester_of(&thread.state, action, &agents).await? else {
             return Ok(None);
         };
-        Ok(judge::drift(action, &pinned, caller))
+        Ok(judge::drift(
+            action,
+            &pinned,
+            caller(&current, action, &user),
+        ))
     }
 
     /// The row that says where a question of this thread was closed.
@@ -497,14 +501,13 @@ fn meant(
 }
 
 /// Whose call an action is, by this definition.
-pub(crate) fn caller<'a>(
+pub(crate) const fn caller<'a>(
     root: &'a crate::Agent,
     action: &'a Action,
-    state: &'a State,
-) -> Option<Caller<'a>> {
-    let user = &state.run.as_ref()?.requester;
+    user: &'a Principal,
+) -> Caller<'a> {
     let frame = &action.frame;
-    Some(Caller { root, frame, user })
+    Caller { root, frame, user }
 }
 
 /// Why what is put in does not fit the schema of a question.

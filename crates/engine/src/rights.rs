@@ -3,20 +3,21 @@
 use std::{collections::BTreeSet, fmt::Debug};
 
 use async_trait::async_trait;
-use holdpoint_core::{ActionId, Actor, Principal, Subject};
+use holdpoint_core::{Action, ActionId, Answer, Decision, Principal, State, Subject};
 use holdpoint_store::Unavailable;
 
-use crate::{Engine, Error, Request, answer::Given, thread::Thread};
+use crate::{Agent, Engine, Error, Request, answer::Given, thread::Thread};
 
 /// Somebody who knows what people may do now.
 #[async_trait]
 pub trait Rights: Debug + Send + Sync {
-    /// The permissions that they have now; `None` where nobody here knows, and those they came with count.
+    /// The permissions that they have now; `None` where nobody here knows, and those they came with count. They never have
+    /// more than those they came with.
     ///
     /// # Errors
     ///
     /// It cannot be found out now. Nothing is done then.
-    async fn of(&self, actor: &Actor) -> Result<Option<BTreeSet<String>>, Unavailable>;
+    async fn of(&self, requester: &Principal) -> Result<Option<BTreeSet<String>>, Unavailable>;
 }
 
 impl Engine {
@@ -25,13 +26,50 @@ impl Engine {
         &self,
         requester: &Principal,
     ) -> Result<Principal, Error> {
-        let mut requester = requester.clone();
-        if let Some(rights) = self.agents().rights()
-            && let Some(permissions) = rights.of(&requester.actor).await?
-        {
-            requester.permissions = permissions;
-        }
-        Ok(requester)
+        let requester = requester.clone();
+        let Some(rights) = self.agents().rights() else {
+            return Ok(requester);
+        };
+        Ok(match rights.of(&requester).await? {
+            Some(now) => requester.limited_to(&now),
+            None => requester,
+        })
+    }
+
+    /// Who asked for the run of an action, with what they may do now if that matters for its tool, as any of these agents
+    /// have it.
+    pub(crate) async fn requester_of(
+        &self,
+        state: &State,
+        action: &Action,
+        agents: &[&Agent],
+    ) -> Result<Option<Principal>, Error> {
+        let Some(run) = &state.run else {
+            return Ok(None);
+        };
+        let mut callers = agents.iter().filter_map(|root| root.at(&action.frame));
+        Ok(Some(
+            if callers.any(|agent| agent.is_restricted(&action.tool.name)) {
+                self.with_rights_of_now(&run.requester).await?
+            } else {
+                run.requester.clone()
+            },
+        ))
+    }
+
+    /// The permission that the tool of an action needs and whoever asked for it does not have now.
+    pub(crate) async fn lacking_now(
+        &self,
+        state: &State,
+        action: &Action,
+        root: &Agent,
+    ) -> Result<Option<String>, Error> {
+        let requester = self.requester_of(state, action, &[root]).await?;
+        let (Some(requester), Some(agent)) = (requester, root.at(&action.frame)) else {
+            return Ok(None);
+        };
+        let missing = agent.forbids(&action.tool.name, &requester);
+        Ok(missing.map(str::to_owned))
     }
 
     /// The calls that a question is about and whose requester lacks a permission by now, with that permission.
@@ -42,6 +80,9 @@ impl Engine {
         given: &Given,
     ) -> Result<Vec<(ActionId, String)>, Error> {
         let mut lacking = Vec::new();
+        if !may_let_run(&given.answer) {
+            return Ok(lacking);
+        }
         let state = &thread.state;
         let (Some(run), Some(interrupt)) = (&state.run, state.interrupts.get(&given.interrupt))
         else {
@@ -67,7 +108,7 @@ impl Engine {
                 Some(requester) => requester,
                 // Whoever answers with a key or a session of their own has just shown what they may do.
                 None if request.by.actor == run.requester.actor && given.bond.pass.is_none() => {
-                    request.by.clone()
+                    run.requester.clone().limited_to(&request.by.permissions)
                 }
                 None => self.with_rights_of_now(&run.requester).await?,
             };
@@ -76,5 +117,23 @@ impl Engine {
             of_now = Some(requester);
         }
         Ok(lacking)
+    }
+}
+
+/// Whether an answer may let a call run that it was asked about. Saying no takes no look at what anybody may do.
+fn may_let_run(answer: &Answer) -> bool {
+    let runs = |decision: &Decision| match decision {
+        Decision::Approve { .. } | Decision::Edit { .. } => true,
+        Decision::Reject { .. }
+        | Decision::Respond { .. }
+        | Decision::Committed { .. }
+        | Decision::NotCommitted
+        | Decision::Compensate
+        | Decision::Answer { .. } => false,
+    };
+    match answer {
+        Answer::All(decision) => runs(decision),
+        Answer::ByPosition(decisions) => decisions.iter().any(runs),
+        Answer::ById(decisions) => decisions.iter().any(|(_, decision)| runs(decision)),
     }
 }

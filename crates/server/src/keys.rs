@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 
 use async_trait::async_trait;
-use holdpoint_core::{Actor, Digest, Principal, PrincipalKind, Timestamp, hex, is_name};
+use holdpoint_core::{Credential, Digest, Principal, PrincipalKind, Timestamp, hex, is_name};
 use holdpoint_engine::Rights;
 use holdpoint_store::{
     AppendError, CellChange, CellThen, SYSTEM_TENANT, SharedStore, Space, Unavailable,
@@ -89,6 +89,8 @@ impl Keys {
         note: &str,
     ) -> Result<NewKey, KeyError> {
         check(&principal)?;
+        let mut principal = principal;
+        principal.credential = Credential::Key;
         loop {
             let mut random = [0; ID_LEN / 2 + SECRET_LEN / 2];
             getrandom::fill(&mut random).map_err(|error| {
@@ -120,8 +122,12 @@ impl Keys {
     ///
     /// # Errors
     ///
-    /// The store fails.
+    /// The store fails, or a key cannot be read.
     pub async fn list(&self) -> Result<Vec<(String, KeyRecord)>, KeyError> {
+        Ok(self.all().await?)
+    }
+
+    async fn all(&self) -> Result<Vec<(String, KeyRecord)>, Unavailable> {
         let mut keys: Vec<(String, KeyRecord)> = Vec::new();
         loop {
             let after = keys.last().map(|(id, _)| id.as_str());
@@ -130,13 +136,10 @@ impl Keys {
                 .cells(SYSTEM_TENANT, Space::Key, after, 500)
                 .await?;
             let more = page.len() == 500;
-            let read =
-                |(id, value): (String, Vec<u8>)| Some((id, serde_json::from_slice(&value).ok()?));
-            keys.extend(
-                page.into_iter()
-                    .map(|(id, cell)| (id, cell.value))
-                    .filter_map(read),
-            );
+            for (id, cell) in page {
+                let record = read(&id, &cell.value)?;
+                keys.push((id, record));
+            }
             if !more {
                 return Ok(keys);
             }
@@ -207,10 +210,7 @@ impl Keys {
     async fn get(&self, id: &str) -> Result<Option<(u64, KeyRecord)>, Unavailable> {
         let cell = self.store.cell(SYSTEM_TENANT, Space::Key, id).await?;
         let Some(cell) = cell else { return Ok(None) };
-        let record = serde_json::from_slice(&cell.value);
-        let record = record
-            .map_err(|error| Unavailable::new(format!("key `{id}` cannot be read: {error}")))?;
-        Ok(Some((cell.version, record)))
+        Ok(Some((cell.version, read(id, &cell.value)?)))
     }
 
     async fn put(&self, id: &str, expect: u64, record: &KeyRecord) -> Result<(), AppendError> {
@@ -228,19 +228,26 @@ impl Keys {
 
 #[async_trait]
 impl Rights for Keys {
-    /// Whoever has, or ever had, a key of ours may do what their keys say that hold now. Of others nothing is known here: a
-    /// token of an issuer says it each time.
-    async fn of(&self, actor: &Actor) -> Result<Option<BTreeSet<String>>, Unavailable> {
-        let keys = self.list().await.map_err(|error| match error {
-            KeyError::Unavailable(error) => error,
-            other => Unavailable::new(other.to_string()),
-        })?;
+    /// Whoever came by a key of ours may do what their keys say that hold now. Of others nothing is known here: a token of
+    /// an issuer says it each time.
+    async fn of(&self, requester: &Principal) -> Result<Option<BTreeSet<String>>, Unavailable> {
+        if requester.credential == Credential::Token {
+            return Ok(None);
+        }
+        let keys = self.all().await?;
         let theirs = keys.iter().map(|(_, key)| key);
         let mut theirs = theirs
-            .filter(|key| key.principal.actor == *actor)
+            .filter(|key| key.principal.actor == requester.actor)
             .peekable();
         if theirs.peek().is_none() {
-            return Ok(None);
+            // INVARIANT: a key is never removed. Whoever came by one that is not here was let in by another store's keys.
+            return match requester.credential {
+                Credential::Key => Err(Unavailable::new(format!(
+                    "the keys of {} are not in this store, so nobody here knows what they may do now: go on by the server that has them",
+                    requester.actor
+                ))),
+                Credential::Unsaid | Credential::Token | _ => Ok(None),
+            };
         }
         let now = self.store.now();
         let good = theirs.filter(|key| key.is_good(now));
@@ -257,6 +264,11 @@ impl KeyRecord {
     pub fn is_good(&self, now: Timestamp) -> bool {
         self.revoked_at.is_none() && self.expires_at.is_none_or(|at| now < at)
     }
+}
+
+fn read(id: &str, value: &[u8]) -> Result<KeyRecord, Unavailable> {
+    serde_json::from_slice(value)
+        .map_err(|error| Unavailable::new(format!("key `{id}` cannot be read: {error}")))
 }
 
 fn unavailable(error: AppendError) -> Unavailable {

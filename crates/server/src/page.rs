@@ -95,6 +95,8 @@ fn page(title: &str, body: &str) -> Response {
             header::CONTENT_SECURITY_POLICY,
             "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; base-uri 'none'",
         ),
+        // It has links that decide.
+        (header::CACHE_CONTROL, "no-store"),
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
     ];
     (headers, html).into_response()

@@ -78,7 +78,10 @@ impl Queue {
     pub(crate) fn put(&self, span: SpanData) -> Put {
         match self.messages.try_send(Message::Span(Box::new(span))) {
             Ok(()) => {
-                self.full.store(false, Ordering::Relaxed);
+                // While it is emptied there is room for one again and again.
+                if self.messages.capacity() >= ROOM / 2 {
+                    self.full.store(false, Ordering::Relaxed);
+                }
                 Put::Taken
             }
             Err(_) => {

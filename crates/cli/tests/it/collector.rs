@@ -6,7 +6,7 @@ use std::{
     net::{TcpListener, TcpStream},
     sync::{Arc, Mutex},
     thread,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use opentelemetry_proto::tonic::{
@@ -14,6 +14,7 @@ use opentelemetry_proto::tonic::{
     common::v1::{AnyValue, KeyValue, any_value::Value},
 };
 use prost::Message as _;
+use tokio::time::Instant;
 
 /// What was asked of the collector: head and body.
 type Requests = Arc<Mutex<Vec<(String, Vec<u8>)>>>;

@@ -1,13 +1,9 @@
 //! Runs as OpenTelemetry traces, as a collector gets them.
 
-use std::{
-    fs,
-    net::TcpListener,
-    process::Stdio,
-    time::{Duration, Instant},
-};
+use std::{fs, net::TcpListener, process::Stdio, time::Duration};
 
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
 use crate::{
     collector::{Collector, Span, faults},

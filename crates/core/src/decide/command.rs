@@ -349,6 +349,8 @@ pub struct Proof {
     pub params_hash: Digest,
     /// Whether the grant that it passes by, if it is wider than the thread, still holds.
     pub granted: bool,
+    /// A permission that the tool needs and the requester has not, or not any more.
+    pub lacking: Option<String>,
 }
 
 /// What the journal says of an action that is no longer open.

@@ -48,13 +48,19 @@ pub(super) fn start(
         }
     }
     if let Some(refusal) = disproved(state, action, warrant, proof) {
-        void(draft, id, &refusal);
+        let comes_back = matches!(refusal, Refusal::PermissionLost { .. });
+        if comes_back && !may_have_acted(action) {
+            ask_after_all(draft, id, refusal.to_string());
+        } else {
+            void(draft, id, &refusal);
+        }
         return Ok(());
     }
     if let WarrantFrom::Grant(used) = &warrant.from
         && !grant::still_holds(draft, used, proof.granted)
     {
-        ask_after_all(draft, id);
+        let reason = "the grant that let it pass was revoked or has expired";
+        ask_after_all(draft, id, reason.to_owned());
         return Ok(());
     }
     if !action.passed && breakpoint::is_set(state, &action.tool.name, Side::Before) {
@@ -84,6 +90,17 @@ fn disproved(state: &State, action: &Action, warrant: &Warrant, proof: &Proof) -
         let (allowed, current) = (warrant.plan_version, state.plan_version);
         return Some(Refusal::PlanVersionMismatch { allowed, current });
     }
+    // What undoes an effect is bound to that, and not to what anybody may do.
+    if let Some(permission) = &proof.lacking
+        && action.role != Role::Compensation
+    {
+        let run = state.run.as_ref()?;
+        return Some(Refusal::PermissionLost {
+            tool: action.tool.name.clone(),
+            requester: run.requester.actor.to_string(),
+            permission: permission.clone(),
+        });
+    }
     if proof.tool_version != warrant.tool_version {
         let (allowed, current) = (warrant.tool_version.clone(), proof.tool_version.clone());
         return Some(Refusal::ToolChanged { allowed, current });
@@ -97,8 +114,13 @@ fn disproved(state: &State, action: &Action, warrant: &Warrant, proof: &Proof) -
     None
 }
 
-/// The grant by which an action passed was taken back before it started: a person is asked, as the policy wanted it.
-fn ask_after_all(draft: &mut Draft<'_>, id: ActionId) {
+/// An earlier attempt may still report what it did.
+fn may_have_acted(action: &Action) -> bool {
+    action.attempts > 0 && action.tool.effect == Effect::Write && !action.is_entered()
+}
+
+/// What let an action pass does not hold any more, and may again: a person is asked, as the policy wants it.
+fn ask_after_all(draft: &mut Draft<'_>, id: ActionId, reason: String) {
     let interrupt = draft.context.seed.interrupt_id();
     let Some(action) = draft.state.actions.get(&id) else {
         return;
@@ -106,20 +128,18 @@ fn ask_after_all(draft: &mut Draft<'_>, id: ActionId) {
     let (ask, frame) = (ask_by_policy(action), action.frame.clone());
     draft.emit(Event::WarrantVoided {
         action: id,
-        reason: "the grant that let it pass was revoked or has expired".to_owned(),
+        reason: reason.clone(),
         interrupt,
     });
     let (kind, cause) = (InterruptKind::Approval, Cause::HumanApproval);
-    model::raise(
-        draft,
-        Question {
-            id: interrupt,
-            kind,
-            cause,
-            frame,
-            asks: vec![ask],
-        },
-    );
+    let question = Question {
+        id: interrupt,
+        kind,
+        cause,
+        frame,
+        asks: vec![ask],
+    };
+    model::raise_instead(draft, question, None, vec![reason]);
 }
 
 /// What a person is asked about a call that was allowed before, as the policy wants it.
@@ -159,9 +179,8 @@ fn void(draft: &mut Draft<'_>, id: ActionId, refusal: &Refusal) {
         // What it undoes closes together with it, so it cannot just be put aside.
         return ask_about(draft, id, Cause::ToolFailure, &text, &[]);
     }
-    let effect = action.tool.effect;
-    if action.attempts > 0 && effect == Effect::Write && !action.is_entered() {
-        // An earlier attempt may still report, so the action stays open as what it was.
+    if may_have_acted(action) {
+        // So the action stays open as what it was.
         let only = [
             DecisionKind::Committed,
             DecisionKind::NotCommitted,

@@ -14,8 +14,8 @@ use crate::{
 pub(super) enum Key {
     Run(RunId),
     Task(RunId, FramePath),
-    /// A frame calls its model, for the how-manieth time in a turn.
-    Model(RunId, FramePath, u32),
+    /// A frame calls its model, for the how-manieth time in a turn, by the driver with this epoch.
+    Model(RunId, FramePath, u32, u64),
     Call(ActionId, u32),
     Wait(InterruptId),
 }
@@ -88,10 +88,10 @@ fn of_run(state: &State, run: &Run) -> Vec<(Key, Open)> {
             };
             all.push((Key::Task(run.id, path.clone()), open(path, began, what)));
         }
-        if let FramePhase::Thinking { attempt, .. } = frame.phase {
+        if let FramePhase::Thinking { attempt, epoch } = frame.phase {
             let end = ChatEnd::Dropped;
             let what = What::Chat { attempt, end };
-            let key = Key::Model(run.id, path.clone(), attempt);
+            let key = Key::Model(run.id, path.clone(), attempt, epoch);
             all.push((key, open(path, Began::Unseen, what)));
         }
     }
@@ -194,7 +194,10 @@ impl Open {
                 (frame, Some(StretchId::of_frame(self.run, &above)))
             }
             // A call to a model has no id of its own; what it ended with has.
-            What::Chat { .. } => part(&[b"chat", &seq.to_be_bytes()]),
+            What::Chat { .. } => {
+                let frame = self.frame.as_str().as_bytes();
+                part(&[b"chat", frame, &seq.to_be_bytes()])
+            }
             What::Call(call) => {
                 part(&[b"call", call.action.as_bytes(), &call.attempt.to_be_bytes()])
             }

@@ -239,6 +239,7 @@ fn action(number: u8, status: ActionStatus) -> Action {
         attempts: 1,
         progress: 0,
         settle_at: Some(at(70)),
+        of_token: false,
         passed: false,
         doubt: Doubt::None,
         status,

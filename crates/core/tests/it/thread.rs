@@ -253,7 +253,7 @@ pub(crate) struct Thread {
     pub(crate) tallies: Vec<Tally>,
     /// What took its time in it and is over.
     pub(crate) stretches: Vec<Stretch>,
-    starts: Starts,
+    pub(crate) starts: Starts,
     /// How its agent recognises that its model asks in plain words.
     pub(crate) confirm: Option<Confirmation>,
     commands: u64,
@@ -772,6 +772,7 @@ pub(crate) fn proof_of(action: &Action) -> Proof {
         tool_version: action.tool.version.clone(),
         params_hash: action.params.hash(&action.tool.name, &action.tool.version),
         granted: true,
+        lacking: None,
     }
 }
 

@@ -157,6 +157,13 @@ impl Driver {
             }
             Some(_) | None => true,
         };
+        // What undoes an effect is bound to that, and not to what anybody may do.
+        let lacking = if action.role == Role::Compensation {
+            None
+        } else {
+            let state = batch.state();
+            self.engine.lacking_now(state, action, &agent).await?
+        };
         let proof = holdpoint_core::Proof {
             params_hash: action.params.hash(
                 &action.tool.name,
@@ -164,6 +171,7 @@ impl Driver {
             ),
             tool_version: tool_version.unwrap_or_default(),
             granted,
+            lacking,
         };
         Ok(Some(Command::StartAction {
             action: id,

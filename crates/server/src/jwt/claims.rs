@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use holdpoint_core::{Principal, PrincipalKind, Timestamp};
+use holdpoint_core::{Credential, Principal, PrincipalKind, Timestamp};
 use holdpoint_definition::{Issuer, IssuerTenant};
 use serde_json::{Map, Value};
 
@@ -33,6 +33,7 @@ pub(super) fn bearer(issuer: &Issuer, claims: &Claims, now: Timestamp) -> Result
     let tenant = tenant(issuer, claims)?;
     let name = text(claims, &issuer.name_claim)?;
     let mut principal = Principal::new(PrincipalKind::User, tenant, name);
+    principal.credential = Credential::Token;
     keys::check(&principal).map_err(|error| format!("the token stands for nobody: {error}"))?;
     if let Some(claim) = &issuer.roles_claim {
         principal.roles = words(claims, claim)?;
@@ -167,6 +168,7 @@ mod tests {
     #[test]
     fn good_claims_make_a_user_until_the_token_ends() {
         let mut principal = Principal::new(PrincipalKind::User, "acme", "ann");
+        principal.credential = Credential::Token;
         let until = Timestamp::from_micros((NOW + 70) * 1_000_000);
         let bearer = Bearer {
             principal: principal.clone(),

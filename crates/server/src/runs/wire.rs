@@ -128,8 +128,9 @@ impl EventView {
                 fields.remove(hidden);
             }
             if let Some(Value::Object(requester)) = fields.get_mut("requester") {
-                requester.remove("roles");
-                requester.remove("permissions");
+                for hidden in ["roles", "permissions", "credential"] {
+                    requester.remove(hidden);
+                }
             }
         }
         Self {

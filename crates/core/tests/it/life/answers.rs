@@ -2,10 +2,13 @@
 
 use holdpoint_core::{
     ActionStatus, Actor, Answer, Bond, Command, Decision, DecisionKind, Effect, Event, InterruptId,
-    InterruptStatus, Principal, PrincipalKind, Refusal, Reply, Span, WarrantFrom,
+    InterruptStatus, Principal, PrincipalKind, Proof, Refusal, Reply, Span, WarrantFrom,
 };
 
-use crate::thread::{TENANT, Thread, ask, call, committed, edit, held, plain, reject, tool, user};
+use crate::thread::{
+    TENANT, Thread, ask, call, committed, done, edit, free, held, lost, names, plain, reject, tool,
+    user,
+};
 
 fn two() -> Thread {
     Thread::asked(vec![
@@ -148,6 +151,71 @@ fn a_call_whose_requester_lost_a_permission_is_rejected_or_not_decided_at_all() 
     thread.tell(user("bob"), mixed).unwrap();
     assert!(thread.is_ready("c1"));
     assert!(!thread.state.actions.contains_key(&second));
+}
+
+#[test]
+fn a_call_whose_requester_lost_a_permission_since_it_was_allowed_is_asked_about_and_not_made() {
+    // One that a person allowed, and one that the policy did.
+    let shared = vec![held("c1", "{}"), free("c2", Effect::Write, plain())];
+    let mut thread = Thread::asked(shared);
+    thread.answer(vec![Decision::APPROVE]).unwrap();
+    for (call, tool) in [("c1", "pay"), ("c2", "work")] {
+        let action = thread.action(call).id;
+        let lacking = |thread: &Thread| Command::StartAction {
+            action,
+            epoch: 1,
+            proof: Proof {
+                lacking: Some("money".to_owned()),
+                ..thread.proof(action)
+            },
+        };
+        let command = lacking(&thread);
+        let events = thread.drive(command);
+        assert_eq!(names(&events), ["warrant_voided", "interrupt_raised"]);
+        let question = thread.pending().clone();
+        assert_eq!(question.asks[0].action_id, action);
+        assert_eq!(
+            question.changes,
+            [format!(
+                "user:ann, for whom `{tool}` would run, lacks the permission `money` now: give it back, or reject the call"
+            )]
+        );
+        // Once it is given back, an approval lets it run.
+        thread.answer(vec![Decision::APPROVE]).unwrap();
+        let events = thread.start(action);
+        assert_eq!(names(&events), ["action_started"]);
+        thread.end(action, 1, done("paid"));
+    }
+}
+
+#[test]
+fn a_write_that_may_have_happened_is_not_repeated_for_who_lost_the_permission() {
+    let (mut thread, action) = Thread::started(Effect::Write, plain());
+    thread.end(action, 1, lost());
+    thread.answer(vec![Decision::NotCommitted]).unwrap();
+    let proof = Proof {
+        lacking: Some("money".to_owned()),
+        ..thread.proof(action)
+    };
+    let epoch = 1;
+    let command = Command::StartAction {
+        action,
+        epoch,
+        proof,
+    };
+    let events = thread.drive(command);
+    assert!(!names(&events).contains(&"action_started"), "{events:?}");
+    assert_eq!(
+        thread.allowed(),
+        [
+            DecisionKind::Committed,
+            DecisionKind::NotCommitted,
+            DecisionKind::Reject
+        ]
+    );
+    // It can still be said truthfully what became of it, and it is repeated once that may be.
+    thread.answer(vec![Decision::NotCommitted]).unwrap();
+    assert_eq!(names(&thread.start(action)), ["action_started"]);
 }
 
 #[test]

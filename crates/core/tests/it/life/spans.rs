@@ -143,6 +143,47 @@ fn a_subagents_work_is_in_its_task_wherever_the_run_goes_on() {
 }
 
 #[test]
+fn two_subagents_that_one_event_stops_are_stretches_of_their_own() {
+    let mut thread = Thread::asked(vec![task("c1", "researcher"), task("c2", "researcher")]);
+    for call in ["c1", "c2"] {
+        let action = thread.action(call).id;
+        thread.start(action);
+    }
+    thread.think_in(&path("researcher#1"));
+    thread.think_in(&path("researcher#2"));
+    thread.cancel();
+    let chats = thread.stretches.iter();
+    let chats: Vec<_> = chats
+        .filter(|it| matches!(it.what, What::Chat { .. }))
+        .collect();
+    assert_eq!(chats.len(), 3);
+    let ids: std::collections::BTreeSet<_> = thread.stretches.iter().map(|it| it.id).collect();
+    assert_eq!(ids.len(), thread.stretches.len());
+}
+
+#[test]
+fn an_old_call_of_a_driver_that_lost_its_lease_is_not_taken_for_a_later_one() {
+    let mut thread = Thread::thinking();
+    // Another process takes over, calls the model again and dies; then the first one is back, and remembers its own call.
+    let remembered = std::mem::take(&mut thread.starts);
+    thread.wait(100);
+    let lost = |attempt| Command::ModelLost {
+        frame: root(),
+        attempt,
+    };
+    thread.drive(lost(1));
+    thread.drive(Command::StartModel {
+        frame: root(),
+        epoch: 2,
+    });
+    thread.starts = remembered;
+    thread.wait(100);
+    thread.drive(lost(2));
+    let began: Vec<Began> = thread.stretches.iter().map(|it| it.began).collect();
+    assert_eq!(began, [Began::Unseen, Began::Unseen]);
+}
+
+#[test]
 fn what_a_dead_process_began_has_ended_at_its_deadline_at_the_latest() {
     let (mut thread, action) = Thread::started(Effect::Idempotent, plain());
     thread.crash();

@@ -163,10 +163,11 @@ pub(super) fn some_lookup(how: u8) -> Lookup {
 
 pub(super) fn some_proof(state: &State, action: ActionId, how: u8) -> Proof {
     let mut proof = proof_of(&state.actions[&action]);
-    match how % 12 {
+    match how % 16 {
         0 => proof.params_hash = Digest::of(b"something else"),
         1 => proof.tool_version = "9".to_owned(),
         2 => proof.granted = false,
+        3 => proof.lacking = Some("money".to_owned()),
         _ => {}
     }
     proof

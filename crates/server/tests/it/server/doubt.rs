@@ -9,8 +9,8 @@ use std::{
     time::Duration,
 };
 
-use holdpoint_core::{Definition, Effect, Outcome, Principal, PrincipalKind, ToolSpec};
-use holdpoint_engine::Kit;
+use holdpoint_core::{Credential, Definition, Effect, Outcome, Principal, PrincipalKind, ToolSpec};
+use holdpoint_engine::{Kit, Rights};
 use holdpoint_models::Scripted;
 use holdpoint_server::{Access, Keys, Opening, ServerFile};
 use holdpoint_store::SqliteStore;
@@ -42,6 +42,14 @@ struct Payer {
 
 impl Payer {
     async fn new(access: Access, agent: impl FnOnce(Definition) -> Definition) -> Self {
+        Self::playing(SCENARIO, access, agent).await
+    }
+
+    async fn playing(
+        scenario: &str,
+        access: Access,
+        agent: impl FnOnce(Definition) -> Definition,
+    ) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let paid = Arc::new(AtomicUsize::new(0));
         let counted = Arc::clone(&paid);
@@ -49,14 +57,19 @@ impl Payer {
             counted.fetch_add(1, Ordering::SeqCst);
             async { Outcome::done("paid") }
         });
-        let model = Scripted::parse("scenario", SCENARIO).unwrap();
+        let model = Scripted::parse("scenario", scenario).unwrap();
         let configuration = ServerFile {
             listen: SocketAddr::from(([127, 0, 0, 1], 0)),
             store: format!("sqlite:{}", folder.path().join("runs.db").display()),
             ..ServerFile::default()
         };
         let server = Opening::new(configuration, access)
-            .with_kit(Kit::new().with_tool("pay", pay).with_model("own", model))
+            .with_kit(
+                Kit::new()
+                    .with_tool("pay", pay)
+                    .with_tool("mail", function(|_, _| async { Outcome::done("mailed") }))
+                    .with_model("own", model),
+            )
             .with_agent(agent(Definition::new("payer", "own")))
             .start()
             .await
@@ -69,6 +82,13 @@ impl Payer {
             client: Client::builder().no_proxy().build().unwrap(),
             paid,
         }
+    }
+
+    /// The keys that it lets people in by.
+    fn keys(&self) -> Keys {
+        let path = self.folder.path().join("runs.db");
+        let store = SqliteStore::open(&path, &Default::default()).unwrap();
+        Keys::new(Arc::new(store))
     }
 
     fn paid(&self) -> usize {
@@ -214,9 +234,7 @@ async fn who_lacks_a_tools_permission_cannot_have_it_called() {
         definition.with_tool(pay)
     };
     let payer = Payer::new(Access::Keys, needs).await;
-    let path = payer.folder.path().join("runs.db");
-    let store = SqliteStore::open(&path, &Default::default()).unwrap();
-    let keys = Keys::new(Arc::new(store));
+    let keys = payer.keys();
     for (name, permission, paid) in [
         ("ann", None, 0),
         ("bob", Some("mail"), 0),
@@ -242,9 +260,8 @@ async fn payer_for_some() -> (Payer, Keys) {
         definition.with_tool(pay).ask("pay")
     };
     let payer = Payer::new(Access::Keys, needs).await;
-    let path = payer.folder.path().join("runs.db");
-    let store = SqliteStore::open(&path, &Default::default()).unwrap();
-    (payer, Keys::new(Arc::new(store)))
+    let keys = payer.keys();
+    (payer, keys)
 }
 
 fn person(name: &str, permissions: &[&str]) -> Principal {
@@ -344,4 +361,100 @@ async fn a_call_after_a_permission_was_lost_is_not_even_asked_about() {
     assert_eq!(code, 200, "{taken}");
     let (status, _) = payer.next(&run, &asked, &chief).await;
     assert_eq!((status.as_str(), payer.paid()), ("finished", 0));
+}
+
+/// Asks before it mails. `pay`, in the same turn, needs a permission and nobody's approval.
+const MAIL_AND_PAY: &str = r#"
+apiVersion: holdpoint/v1
+kind: Scenario
+rules:
+  - when: {turn: 1}
+    call: [{tool: mail, args: {}}, {tool: pay, args: {}}]
+  - say: Done
+"#;
+
+#[tokio::test]
+async fn what_waited_beside_a_question_is_not_done_for_who_lost_the_permission_meanwhile() {
+    let needs = |definition: Definition| {
+        let mut pay = ToolSpec::code("pay", Effect::Write);
+        pay.permissions = vec!["money".to_owned()];
+        let mail = ToolSpec::code("mail", Effect::Write);
+        definition.with_tool(pay).with_tool(mail).ask("mail")
+    };
+    let payer = Payer::playing(MAIL_AND_PAY, Access::Keys, needs).await;
+    let keys = payer.keys();
+    let chief = keys.create(person("chief", &["*"]), None, "").await;
+    let chief = chief.unwrap().key;
+    let ann = keys.create(person("ann", &["money"]), None, "").await;
+    let ann = ann.unwrap();
+    let run = payer.begin("ann", &ann.key).await;
+    let (_, asked) = payer.next(&run, "", &ann.key).await;
+    keys.revoke(&ann.id).await.unwrap();
+    let resume = format!("/runs/{run}/resume");
+    let (code, taken) = payer
+        .send(Method::POST, &resume, &chief, decision("reject"))
+        .await;
+    assert_eq!(code, 200, "{taken}");
+    let (status, second) = payer.next(&run, &asked, &chief).await;
+    assert_eq!((status.as_str(), payer.paid()), ("waiting", 0));
+    let named = |kind| Some(json!({&second: {"decisions": [{"type": kind}]}}));
+    let (code, refused) = payer
+        .send(Method::POST, &resume, &chief, named("approve"))
+        .await;
+    assert_eq!(
+        (code, &refused["code"]),
+        (403, &json!("permission_lost")),
+        "{refused}"
+    );
+    // A key that may more than she ever came with is no way around; one that gives it back is.
+    let other = keys.create(person("ann", &["*"]), None, "").await;
+    let (code, taken) = payer
+        .send(Method::POST, &resume, &chief, named("approve"))
+        .await;
+    assert_eq!(code, 200, "{taken}");
+    drop(other);
+    let (status, _) = payer.next(&run, &second, &chief).await;
+    assert_eq!((status.as_str(), payer.paid()), ("finished", 1));
+}
+
+#[tokio::test]
+async fn a_run_never_gains_what_the_key_that_began_it_did_not_have() {
+    let needs = |definition: Definition| {
+        let mut pay = ToolSpec::code("pay", Effect::Write);
+        pay.permissions = vec!["money".to_owned()];
+        definition.with_tool(pay)
+    };
+    let payer = Payer::new(Access::Keys, needs).await;
+    let keys = payer.keys();
+    let all = keys.create(person("ann", &["*"]), None, "").await;
+    all.unwrap();
+    let few = keys.create(person("ann", &["mail"]), None, "").await;
+    let few = few.unwrap().key;
+    let run = payer.begin("ann", &few).await;
+    let (status, _) = payer.next(&run, "", &few).await;
+    assert_eq!((status.as_str(), payer.paid()), ("finished", 0));
+}
+
+#[tokio::test]
+async fn whoever_came_by_a_key_that_is_kept_elsewhere_is_not_taken_at_their_word() {
+    let (payer, keys) = payer_for_some().await;
+    let elsewhere = tempfile::tempdir().unwrap();
+    let other = SqliteStore::open(&elsewhere.path().join("other.db"), &Default::default());
+    let other = Keys::new(Arc::new(other.unwrap()));
+    let mut ann = person("ann", &["money"]);
+    assert_eq!(
+        other.of(&ann).await.unwrap(),
+        None,
+        "nobody said how she came"
+    );
+    ann.credential = Credential::Key;
+    let unknown = other.of(&ann).await.unwrap_err().to_string();
+    assert!(unknown.contains("user:ann"), "{unknown}");
+    // Her old key says nothing of who comes by a token of an issuer.
+    let old = keys.create(person("ann", &["money"]), None, "").await;
+    keys.revoke(&old.unwrap().id).await.unwrap();
+    assert_eq!(keys.of(&ann).await.unwrap(), Some([].into()));
+    ann.credential = Credential::Token;
+    assert_eq!(keys.of(&ann).await.unwrap(), None);
+    drop(payer);
 }
