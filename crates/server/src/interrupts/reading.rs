@@ -30,6 +30,7 @@ const MAX_WAIT: u64 = 300;
 
 /// Which interrupts are wanted.
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
+#[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct Filter {
     /// Only of this workflow, or of this agent.
@@ -47,6 +48,7 @@ pub(crate) struct Filter {
 
 /// How long is waited.
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
+#[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct Patience {
     /// How many seconds the request may take, from 0 to 300; 30 if unsaid. A stream takes as long as it takes.

@@ -30,6 +30,7 @@ use crate::{
 
 /// Which runs are wanted.
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
+#[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct Filter {
     /// Only of this agent.
@@ -47,6 +48,7 @@ pub(crate) struct Filter {
 
 /// Which part of a list is wanted.
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
+#[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct Part {
     /// Where the page before said that this one begins.
@@ -58,6 +60,7 @@ pub(crate) struct Part {
 
 /// Which checkpoint is wanted.
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
+#[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct At {
     /// Its name, `ckpt_…`; where the run stands now if unsaid.

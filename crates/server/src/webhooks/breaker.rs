@@ -23,6 +23,10 @@ impl Breaker {
     }
 
     pub(super) fn failed(&mut self, now: Instant) {
+        // What was under way when the pause began says nothing new.
+        if self.until.is_some_and(|until| now < until) {
+            return;
+        }
         self.in_vain = self.in_vain.saturating_add(1);
         if let Some(beyond) = self.in_vain.checked_sub(ENOUGH) {
             let pause = Duration::from_secs(1 << beyond.min(6));
@@ -43,6 +47,16 @@ impl Breaker {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_failed_together_is_one_pause() {
+        let start = Instant::now();
+        let mut breaker = Breaker::default();
+        for _ in 0..AT_ONCE {
+            breaker.failed(start);
+        }
+        assert_eq!(breaker.room(start + Duration::from_secs(1)), 1);
+    }
 
     #[test]
     fn an_endpoint_that_answers_nobody_is_asked_ever_more_seldom_and_by_one() {

@@ -73,6 +73,7 @@ impl From<DeadLetter> for DeadLetterView {
 
 /// Which page.
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
+#[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct Which {
     /// Where the page before said that this one begins.

@@ -458,6 +458,13 @@ async fn lists_come_in_pages_that_meet_and_filters_leave_nothing_out() {
     assert_eq!(count("workflow_id=audit&status=pending").await, 2);
     assert_eq!(count("workflow_id=approval-agent").await, 1);
     assert_eq!(count("workflow_id=nobody").await, 0);
+    // A misspelt filter leaves nothing out, which nobody would notice.
+    for path in [ALL, "/api/v1/runs"] {
+        let (status, problem) = world.get(&format!("{path}?stauts=pending")).await;
+        assert_eq!((status, &problem["code"]), (400, &json!("bad_request")));
+        let said = problem["error"].as_str().unwrap();
+        assert!(said.contains("`stauts`"), "{said}");
+    }
 }
 
 #[tokio::test]
