@@ -10,11 +10,11 @@ use std::{
 
 use async_trait::async_trait;
 use holdpoint_core::{
-    Allowed, Breakpoints, Definition, Effect, FORMAT, Gate, Hooks, InterruptMode, Limits, Outcome,
-    Policy, Ruling, Runner, Span, ToolCall, ToolKind, ToolSpec,
+    Allowed, Breakpoints, Definition, Effect, FIRST_FORMAT, Gate, Hooks, InterruptMode, Limits,
+    Outcome, Policy, Ruling, Runner, Sampling, Span, ToolCall, ToolKind, ToolSpec, Usage,
 };
 use holdpoint_engine::Kit;
-use holdpoint_models::{Delta, Failure, Model, Reply, Request, Usage};
+use holdpoint_models::{Delta, Failure, Model, Reply, Request};
 use holdpoint_tools::{Call, Tool};
 use tokio::time::Instant;
 
@@ -58,10 +58,12 @@ fn definition(asking: Asking) -> Definition {
         permissions: Vec::new(),
     };
     Definition {
-        format: FORMAT,
+        format: FIRST_FORMAT,
         name: "bench".to_owned(),
         version: "1".to_owned(),
         model: MODEL.to_owned(),
+        fallback: Vec::new(),
+        sampling: Sampling::default(),
         system_prompt: Some("You move money when you are asked to.".to_owned()),
         tools: vec![tool],
         policy: Policy {
@@ -123,12 +125,14 @@ impl Model for Stepper {
         let usage = Usage {
             input_tokens: 100,
             output_tokens: 20,
+            ..Usage::default()
         };
         if done >= self.steps {
             return Ok(Reply {
                 text: "It is done.".to_owned(),
                 calls: Vec::new(),
                 usage,
+                ..Reply::default()
             });
         }
         let call = ToolCall {
@@ -140,6 +144,7 @@ impl Model for Stepper {
             text: String::new(),
             calls: vec![call],
             usage,
+            ..Reply::default()
         })
     }
 }

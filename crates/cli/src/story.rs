@@ -112,8 +112,9 @@ pub(crate) fn tell(event: &Event, names: &Names) -> String {
         },
         Event::ModelFailed { error, then, .. } => {
             let then = match then {
-                AfterModel::RetryAt { .. } => "trying again",
-                AfterModel::Ask => "asking a person",
+                AfterModel::RetryAt { .. } => "trying again".to_owned(),
+                AfterModel::SleepUntil { at } => format!("sleeping until {}", zone::short(*at)),
+                AfterModel::Ask => "asking a person".to_owned(),
             };
             format!("model failed: {}; {then}", line(error))
         }
@@ -234,6 +235,7 @@ pub(crate) fn tell(event: &Event, names: &Names) -> String {
         Event::Slept { action, name, .. } => {
             format!("left {} to sleep (`{}`)", names.get(*action), line(name))
         }
+        Event::FrameWoken { .. } => "woke, to call the model again".to_owned(),
         Event::Woken { action } => format!("woke {}", names.get(*action)),
         Event::Yielded { action } => format!("left {} between two steps", names.get(*action)),
         Event::GrantKept(grant) => format!("grant {} is counted here", grant.id),

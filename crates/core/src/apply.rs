@@ -15,7 +15,7 @@ use crate::{
     Action, ActionStatus, Active, Actor, AfterLate, AfterLookup, AfterModel, AfterUnknown, Called,
     Digest, Doubt, Event, Fate, Finish, Frame, FramePath, FramePhase, GrantId, InterruptId, Origin,
     Outcome, Params, Phase, Role, Run, Seen, State, Subject, ThreadKind, Timestamp, ToolFacts,
-    ToolKind, Wait,
+    ToolKind, Usage, Wait,
 };
 
 pub(crate) use self::settle::{is_wanted, may_be_retried};
@@ -106,6 +106,7 @@ pub fn apply(state: &mut State, at: Timestamp, by: &Actor, event: &Event) {
                 definition: *definition,
                 requester: requester.clone(),
                 started_at: at,
+                usage: Usage::default(),
                 phase: Phase::Active(active),
             });
         }
@@ -131,8 +132,13 @@ pub fn apply(state: &mut State, at: Timestamp, by: &Actor, event: &Event) {
             frame,
             text: _,
             calls,
-            usage: _,
+            usage,
+            model: _,
+            carried: _,
         } => {
+            if let Some(run) = &mut state.run {
+                run.usage = run.usage.plus(*usage);
+            }
             model_replied(state, frame, calls);
             rest(state, at, Seen::ByItsDriver);
         }
@@ -149,11 +155,18 @@ pub fn apply(state: &mut State, at: Timestamp, by: &Actor, event: &Event) {
                     not_before: Some(*at),
                     passed: true,
                 },
+                AfterModel::SleepUntil { at } => FramePhase::Resting {
+                    until: *at,
+                    failures: *attempt,
+                },
                 AfterModel::Ask => FramePhase::Stuck {
                     error: error.clone(),
                 },
             };
-            set_phase(state, frame, phase);
+            if let Some(frame) = frame_mut(state, frame) {
+                frame.rests += u32::from(matches!(phase, FramePhase::Resting { .. }));
+                frame.phase = phase;
+            }
             rest(state, at, *seen);
         }
         Event::InterruptRaised(interrupt) => {
@@ -265,6 +278,7 @@ pub fn apply(state: &mut State, at: Timestamp, by: &Actor, event: &Event) {
             step::wait(state, *action, Wait::Until { time: *until });
             rest(state, at, Seen::ByItsDriver);
         }
+        Event::FrameWoken { frame } => wake(state, frame),
         Event::Woken { action } => make_ready(state, *action, None),
         Event::Yielded { action } => {
             step::progress(state, *action);
@@ -490,6 +504,19 @@ fn set_phase(state: &mut State, path: &FramePath, phase: FramePhase) {
     }
 }
 
+/// A frame that rested may call its model again.
+fn wake(state: &mut State, path: &FramePath) {
+    if let Some(frame) = frame_mut(state, path)
+        && let FramePhase::Resting { failures, .. } = frame.phase
+    {
+        frame.phase = FramePhase::Turn {
+            failures,
+            not_before: None,
+            passed: true,
+        };
+    }
+}
+
 fn use_grant(state: &mut State, grant: GrantId) {
     if let Some(grant) = state.grants.get_mut(&grant) {
         grant.used = grant.used.saturating_add(1);
@@ -598,5 +625,8 @@ fn model_replied(state: &mut State, path: &FramePath, calls: &[Called]) {
     } else {
         FramePhase::TURN
     };
-    set_phase(state, path, phase);
+    if let Some(frame) = frame_mut(state, path) {
+        frame.phase = phase;
+        frame.rests = 0;
+    }
 }

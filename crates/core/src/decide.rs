@@ -181,6 +181,8 @@ pub(crate) fn decide_on(
             calls,
             mode,
             usage,
+            model,
+            carried,
             confirm,
         } => {
             let reply = model::Replied {
@@ -188,6 +190,8 @@ pub(crate) fn decide_on(
                 calls,
                 mode,
                 usage,
+                model,
+                carried,
                 confirm,
             };
             model::replied(&mut draft, frame, attempt, reply)?;
@@ -261,6 +265,13 @@ impl Draft<'_> {
     }
 
     /// When the next attempt may be made after `failures` of them.
+    /// The same, and a random bit longer, so that not all come again at once who were refused together.
+    fn back_off_about(&mut self, failures: u32) -> Timestamp {
+        let at = self.back_off(failures);
+        let half = Span::from_micros(at.since(self.now).as_micros() / 2);
+        at + self.context.seed.up_to(half)
+    }
+
     fn back_off(&self, failures: u32) -> Timestamp {
         let millis = 100_u64.saturating_mul(1 << failures.saturating_sub(1).min(6));
         self.now + Span::from_millis(millis)

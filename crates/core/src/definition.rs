@@ -5,7 +5,9 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::{Allowed, Confirmation, Digest, FORMAT, Gate, HttpRequest, Policy, Ruling, Span};
+use crate::{
+    Allowed, Confirmation, Digest, FIRST_FORMAT, FORMAT, Gate, HttpRequest, Policy, Ruling, Span,
+};
 
 /// An agent's definition, complete and checked: every default filled in, every path absolute.
 ///
@@ -27,8 +29,15 @@ pub struct Definition {
     pub name: String,
     /// The definition's own version, as its author counts.
     pub version: String,
-    /// Which model answers, for instance `scripted:/path/scenario.yaml`.
+    /// Which model answers, for instance `scripted:/path/scenario.yaml` or `openai:gpt-4o`. Where a provider is found, and by
+    /// which key, is not part of a definition.
     pub model: String,
+    /// Which models answer where that one cannot, in this order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub fallback: Vec<String>,
+    /// How it is asked.
+    #[serde(default, skip_serializing_if = "Sampling::is_unsaid")]
+    pub sampling: Sampling,
     /// What the model is told first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub system_prompt: Option<String>,
@@ -53,6 +62,26 @@ pub struct Definition {
     /// subagent says is said to the agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confirm: Option<Confirmation>,
+}
+
+/// How a model is asked. What is unsaid is as its provider has it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sampling {
+    /// How many tokens it may write in a turn.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_output_tokens: Option<u32>,
+    /// How freely it chooses its words, in thousandths.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub temperature_milli: Option<u16>,
+    /// How much it thinks before it answers, in its provider's words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub effort: Option<String>,
+}
+
+impl Sampling {
+    fn is_unsaid(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 /// An agent that another one may give tasks to. Whatever it inherits is filled in.
@@ -92,10 +121,12 @@ impl Definition {
     #[must_use]
     pub fn new(name: impl Into<String>, model: impl Into<String>) -> Self {
         Self {
-            format: FORMAT,
+            format: FIRST_FORMAT,
             name: name.into(),
             version: "1".to_owned(),
             model: model.into(),
+            fallback: Vec::new(),
+            sampling: Sampling::default(),
             system_prompt: None,
             tools: Vec::new(),
             policy: Policy::open(),
@@ -112,6 +143,20 @@ impl Definition {
     #[must_use]
     pub fn with_version(mut self, version: impl Into<String>) -> Self {
         self.version = version.into();
+        self
+    }
+
+    /// With another model to answer where those before it cannot.
+    #[must_use]
+    pub fn with_fallback(mut self, model: impl Into<String>) -> Self {
+        self.fallback.push(model.into());
+        self
+    }
+
+    /// Asks its models so.
+    #[must_use]
+    pub fn with_sampling(mut self, sampling: Sampling) -> Self {
+        self.sampling = sampling;
         self
     }
 
@@ -220,7 +265,23 @@ impl Definition {
     ///
     /// A number in a schema that canonical JSON cannot hold.
     pub fn to_canonical(&self) -> Result<String, serde_json::Error> {
-        serde_json_canonicalizer::to_string(self)
+        let format = self.least_format();
+        if self.format == format {
+            return serde_json_canonicalizer::to_string(self);
+        }
+        let stored = Self {
+            format,
+            ..self.clone()
+        };
+        serde_json_canonicalizer::to_string(&stored)
+    }
+
+    /// The first version of the stored format that can express it.
+    fn least_format(&self) -> u16 {
+        let is_first = self.fallback.is_empty() && self.sampling.is_unsaid();
+        let own = if is_first { FIRST_FORMAT } else { FORMAT };
+        let subagents = self.subagents.iter().map(|it| it.definition.least_format());
+        subagents.fold(own, u16::max)
     }
 
     /// The tool with this name.

@@ -102,6 +102,12 @@ pub enum Event {
         /// What it cost.
         #[serde(default, skip_serializing_if = "Usage::is_zero")]
         usage: Usage,
+        /// Which model it was, by the reference under which the definition or its provider knows it.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        model: String,
+        /// What that model wants to be given back together with this message.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        carried: Option<Box<Carried>>,
     },
     /// A model call failed or was lost.
     ModelFailed {
@@ -320,6 +326,11 @@ pub enum Event {
         /// Until when.
         until: Timestamp,
     },
+    /// A frame whose model wanted to be left alone may call it again.
+    FrameWoken {
+        /// The frame.
+        frame: FramePath,
+    },
     /// A sleep is over.
     Woken {
         /// The tool's action.
@@ -385,6 +396,7 @@ impl Event {
             Self::StepStarted { .. } => "step_started",
             Self::Suspended { .. } => "suspended",
             Self::Slept { .. } => "slept",
+            Self::FrameWoken { .. } => "frame_woken",
             Self::Woken { .. } => "woken",
             Self::Yielded { .. } => "yielded",
             Self::GrantKept(_) => "grant_kept",
@@ -473,21 +485,52 @@ fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
 
-/// What a model turn cost.
+/// What model turns cost.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {
-    /// Tokens read.
+    /// Tokens read, those that were known already among them.
     #[serde(rename = "in")]
     pub input_tokens: u64,
     /// Tokens written.
     #[serde(rename = "out")]
     pub output_tokens: u64,
+    /// Tokens read that the provider knew from before, and that cost less.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub cached_tokens: u64,
+    /// What that cost in billionths of a US dollar, as far as prices are known here.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub cost_nano_usd: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives references")]
+const fn is_none(number: &u64) -> bool {
+    *number == 0
 }
 
 impl Usage {
-    fn is_zero(&self) -> bool {
+    pub(crate) fn is_zero(&self) -> bool {
         *self == Self::default()
     }
+
+    /// Together with another one.
+    #[must_use]
+    pub const fn plus(self, other: Self) -> Self {
+        Self {
+            input_tokens: self.input_tokens.saturating_add(other.input_tokens),
+            output_tokens: self.output_tokens.saturating_add(other.output_tokens),
+            cached_tokens: self.cached_tokens.saturating_add(other.cached_tokens),
+            cost_nano_usd: self.cost_nano_usd.saturating_add(other.cost_nano_usd),
+        }
+    }
+}
+
+/// What a provider wants to be given back together with what its model said: reasoning that it has signed or encrypted.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Carried {
+    /// The model that said it, as a definition refers to it. Nobody else can make anything of it.
+    pub by: String,
+    /// What it is, as JSON text in the provider's own form.
+    pub items: String,
 }
 
 /// Whether a call's end was seen by the driver that made it.
@@ -508,6 +551,11 @@ pub enum AfterModel {
     /// It is tried again, not before this.
     RetryAt {
         /// When.
+        at: Timestamp,
+    },
+    /// The provider wants to be left alone for a while. The run sleeps, and nobody drives it.
+    SleepUntil {
+        /// Until when.
         at: Timestamp,
     },
     /// A person is asked, by the interrupt that follows.

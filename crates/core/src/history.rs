@@ -86,6 +86,7 @@ fn settles_as_done(event: &Event, id: ActionId) -> bool {
         | Event::StepStarted { .. }
         | Event::Suspended { .. }
         | Event::Slept { .. }
+        | Event::FrameWoken { .. }
         | Event::Woken { .. }
         | Event::Yielded { .. }
         | Event::GrantKept(_)
@@ -146,6 +147,7 @@ pub fn closing(entry: &Entry, id: InterruptId) -> Option<Closing> {
         | Event::StepStarted { .. }
         | Event::Suspended { .. }
         | Event::Slept { .. }
+        | Event::FrameWoken { .. }
         | Event::Woken { .. }
         | Event::Yielded { .. }
         | Event::GrantKept(_)

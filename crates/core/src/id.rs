@@ -16,7 +16,7 @@ use std::{fmt, str::FromStr};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 use sha2::{Digest as _, Sha256};
 
-use crate::Timestamp;
+use crate::{Span, Timestamp};
 
 /// A text is not an id of the wanted kind.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -243,6 +243,15 @@ impl Seed {
     /// A fresh action id.
     pub fn action_id(&mut self) -> ActionId {
         ActionId(self.next())
+    }
+
+    /// A random time up to this one.
+    pub fn up_to(&mut self, most: Span) -> Span {
+        self.drawn += 1;
+        let drawn = self.draw("span", self.drawn);
+        let mut bytes = [0; 8];
+        bytes.copy_from_slice(&drawn[..8]);
+        Span::from_micros(u64::from_be_bytes(bytes) % (most.as_micros() + 1))
     }
 
     /// A fresh nonce for an envelope.

@@ -126,6 +126,7 @@ pub fn past_rows(state: &State, entry: &Entry) -> Vec<IndexRow> {
         | Event::StepStarted { .. }
         | Event::Suspended { .. }
         | Event::Slept { .. }
+        | Event::FrameWoken { .. }
         | Event::Woken { .. }
         | Event::Yielded { .. }
         | Event::GrantKept(_)

@@ -226,6 +226,7 @@ impl Batch {
             });
         }
         state.hash = previous;
+        state.format = FORMAT;
         let index = index::changes(&base, &state, &entries);
         let head = encode_head(&state)?;
         Ok(Sealed {
@@ -374,4 +375,5 @@ pub fn decode_records(previous: Digest, records: &[Record]) -> Result<Vec<Entry>
 pub fn fold(state: &mut State, entry: &Entry) {
     apply(state, entry.header.at, &entry.header.by, &entry.event);
     state.hash = entry.hash;
+    state.format = entry.header.format;
 }

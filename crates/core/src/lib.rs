@@ -52,13 +52,13 @@ pub use decision::{
     Allowed, Answer, Answers, BadAllowed, BadAnswer, Decision, DecisionKind, EditedAction,
 };
 pub use definition::{
-    Breakpoints, Definition, Effect, Hooks, InterruptMode, Limits, Runner, Subagent, ToolKind,
-    ToolSpec,
+    Breakpoints, Definition, Effect, Hooks, InterruptMode, Limits, Runner, Sampling, Subagent,
+    ToolKind, ToolSpec,
 };
 pub use digest::{BadDigest, Digest};
 pub use event::{
-    AfterLate, AfterLookup, AfterModel, AfterUnknown, Called, Decided, Event, Fate, Finish,
-    LimitKind, Restated, RunOutcome, Seen, Stop, Usage, content_of,
+    AfterLate, AfterLookup, AfterModel, AfterUnknown, Called, Carried, Decided, Event, Fate,
+    Finish, LimitKind, Restated, RunOutcome, Seen, Stop, Usage, content_of,
 };
 pub use flaw::{MAX_NAME, is_name};
 pub use grant::{Grant, GrantTerms, GrantUse, Like, Matches, Scope};
@@ -89,7 +89,9 @@ pub use policy::{Conditions, Gate, Judgement, Policy, Rule, Ruling, Terms, Verdi
 pub use preview::{call_lines, default_description};
 pub use principal::{Actor, Credential, Principal, PrincipalKind};
 pub use prompt::{Choice, Prompt};
-pub use record::{Codec, FORMAT, Header, Index, IndexChange, IndexRow, Payload, Record};
+pub use record::{
+    Codec, FIRST_FORMAT, FORMAT, Header, Index, IndexChange, IndexRow, Payload, Record,
+};
 pub use refusal::{Refusal, explain_cause};
 pub use state::{
     Active, Frame, FramePath, FramePhase, Origin, Phase, Run, State, Status, ThreadKind,

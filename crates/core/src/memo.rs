@@ -197,6 +197,7 @@ impl Memos {
             | Event::Forked { .. }
             | Event::RunStarted { .. }
             | Event::ModelStarted { .. }
+            | Event::FrameWoken { .. }
             | Event::ModelReplied { .. }
             | Event::ModelFailed { .. }
             | Event::InterruptClosed { .. }

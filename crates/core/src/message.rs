@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::ActionId;
+use crate::{ActionId, Carried};
 
 /// One message of a frame's transcript.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -21,6 +21,9 @@ pub enum Message {
         /// The calls it asked for, as it asked for them.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         tool_calls: Vec<ToolCall>,
+        /// What the model that said it wants to be given back with it. Nobody else is shown it.
+        #[serde(skip)]
+        carried: Option<Box<Carried>>,
     },
     /// What a call led to.
     Tool {

@@ -71,7 +71,10 @@ pub fn next(state: &State) -> Vec<Work> {
                         attempt,
                     });
                 }
-                FramePhase::Stuck { .. } | FramePhase::Acting | FramePhase::Done => {}
+                FramePhase::Resting { .. }
+                | FramePhase::Stuck { .. }
+                | FramePhase::Acting
+                | FramePhase::Done => {}
             }
         }
     }

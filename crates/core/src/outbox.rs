@@ -176,6 +176,7 @@ fn told(event: &Event) -> Option<InterruptId> {
         | Event::StepStarted { .. }
         | Event::Suspended { .. }
         | Event::Slept { .. }
+        | Event::FrameWoken { .. }
         | Event::Woken { .. }
         | Event::Yielded { .. }
         | Event::GrantKept(_)

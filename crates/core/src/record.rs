@@ -10,7 +10,11 @@ use sha2::{Digest as _, Sha256};
 use crate::{Actor, Digest, ThreadId, Timestamp};
 
 /// The version of the stored format that this build writes.
-pub const FORMAT: u16 = 1;
+pub const FORMAT: u16 = 2;
+
+/// The first version of the stored format. Definitions that it can express are still written in it, because their digests
+/// must not change with the build.
+pub const FIRST_FORMAT: u16 = 1;
 
 /// How the bytes of a payload are encoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

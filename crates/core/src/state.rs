@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     Action, ActionId, ActionStatus, Ask, Breakpoints, Cause, Digest, FORMAT, Grant, GrantId,
     Interrupt, InterruptId, Limits, Principal, Role, RunId, RunOutcome, Span, Stop, Subject,
-    ThreadId, Timestamp, Work, next,
+    ThreadId, Timestamp, Usage, Work, next,
 };
 
 /// Where a frame is: empty for the run's own agent, `researcher#2/reader#1` for a subagent inside a subagent of it.
@@ -162,6 +162,9 @@ pub struct Run {
     pub requester: Principal,
     /// When it began.
     pub started_at: Timestamp,
+    /// What its model turns have cost.
+    #[serde(default, skip_serializing_if = "Usage::is_zero")]
+    pub usage: Usage,
     /// Whether it is over.
     pub phase: Phase,
 }
@@ -228,6 +231,9 @@ pub struct Frame {
     pub opened: u32,
     /// What it is doing.
     pub phase: FramePhase,
+    /// How often its provider wanted to be left alone, since its model last answered.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub rests: u32,
     /// How often calls with these parameters were rejected in it, since one of them was last allowed.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub rejected: BTreeMap<Digest, u32>,
@@ -252,6 +258,13 @@ pub enum FramePhase {
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         passed: bool,
     },
+    /// Its provider wants to be left alone: it sleeps until then, and nobody drives it.
+    Resting {
+        /// Until when.
+        until: Timestamp,
+        /// How often the call failed already.
+        failures: u32,
+    },
     /// Its model is being called, or was when the driver died.
     Thinking {
         /// The how-manieth time.
@@ -271,6 +284,18 @@ pub enum FramePhase {
 }
 
 impl FramePhase {
+    /// When it is to be woken, if it rests.
+    pub(crate) const fn rests_until(&self) -> Option<Timestamp> {
+        match self {
+            Self::Resting { until, .. } => Some(*until),
+            Self::Turn { .. }
+            | Self::Thinking { .. }
+            | Self::Stuck { .. }
+            | Self::Acting
+            | Self::Done => None,
+        }
+    }
+
     /// Its model is to be called, for the first time in this turn.
     pub(crate) const TURN: Self = Self::Turn {
         failures: 0,
@@ -287,8 +312,8 @@ pub enum Status {
     Running,
     /// It waits for someone.
     Waiting(Cause),
-    /// It waits for a time.
-    Sleeping,
+    /// It waits for a time; why, where it is not a tool that wants to.
+    Sleeping(Option<Cause>),
     /// A user paused it.
     Paused,
     /// It is done.
@@ -317,7 +342,7 @@ impl Status {
         match self {
             Self::Running => "running",
             Self::Waiting(_) => "waiting",
-            Self::Sleeping => "sleeping",
+            Self::Sleeping(_) => "sleeping",
             Self::Paused => "paused",
             Self::Finished => "finished",
             Self::Failed => "failed",
@@ -423,7 +448,8 @@ impl State {
                 .min_by_key(|interrupt| interrupt.asked_at)
             {
                 Some(interrupt) => Status::Waiting(interrupt.cause),
-                None if self.sleeps_until().is_some() => Status::Sleeping,
+                None if self.rests_until().is_some() => Status::Sleeping(Some(Cause::RateLimit)),
+                None if self.sleeps_until().is_some() => Status::Sleeping(None),
                 None => Status::Running,
             },
         })
@@ -448,11 +474,17 @@ impl State {
         interrupts.any(holds)
     }
 
-    /// When the first of its sleeping actions is to be woken.
+    /// When the first of its sleeping actions, or of its frames that rest, is to be woken.
     #[must_use]
     pub fn sleeps_until(&self) -> Option<Timestamp> {
         let untils = self.actions.values().filter_map(Action::sleeps_until);
-        untils.min()
+        untils.chain(self.rests_until()).min()
+    }
+
+    /// When the first frame is to be woken whose provider wanted to be left alone.
+    fn rests_until(&self) -> Option<Timestamp> {
+        let frames = self.active().into_iter().flat_map(|it| it.frames.values());
+        frames.filter_map(|frame| frame.phase.rests_until()).min()
     }
 
     /// When something is due that nobody has to ask for: a question expires, or a sleep ends.

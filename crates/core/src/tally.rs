@@ -230,6 +230,7 @@ fn of_entry(
         | Event::FrameClosed { .. }
         | Event::Suspended { .. }
         | Event::Slept { .. }
+        | Event::FrameWoken { .. }
         | Event::Woken { .. }
         | Event::Yielded { .. }
         | Event::GrantKept(_)

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use crate::{
-    ActionId, AfterLate, AfterLookup, AfterUnknown, Called, Decision, Event, Fate, Finish,
+    ActionId, AfterLate, AfterLookup, AfterUnknown, Called, Carried, Decision, Event, Fate, Finish,
     FramePath, Lookup, Memo, Memos, Message, Outcome, Params, Stop, ToolStatus, content_of,
     preview,
 };
@@ -299,7 +299,12 @@ impl Conversation {
                     content: input.clone(),
                 });
             }
-            Event::ModelReplied { text, calls, .. } => self.model_replied(text, calls),
+            Event::ModelReplied {
+                text,
+                calls,
+                carried,
+                ..
+            } => self.model_replied(text, calls, carried.clone()),
             Event::Answered { decisions, .. } => {
                 for decided in decisions {
                     self.decided(decided.action_id, &decided.decision);
@@ -396,6 +401,7 @@ impl Conversation {
             | Event::StepStarted { .. }
             | Event::Suspended { .. }
             | Event::Slept { .. }
+            | Event::FrameWoken { .. }
             | Event::Woken { .. }
             | Event::Yielded { .. }
             | Event::GrantKept(_)
@@ -423,12 +429,13 @@ impl Conversation {
         });
     }
 
-    fn model_replied(&mut self, text: &str, calls: &[Called]) {
+    fn model_replied(&mut self, text: &str, calls: &[Called], carried: Option<Box<Carried>>) {
         self.flush();
         let tool_calls = calls.iter().map(|called| called.call.clone()).collect();
         self.settled.push(Message::Assistant {
             content: text.to_owned(),
             tool_calls,
+            carried,
         });
         self.turn = calls
             .iter()

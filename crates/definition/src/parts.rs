@@ -1,6 +1,8 @@
 //! What an agent and a subagent alike are made of. Where a subagent says nothing, it inherits.
 
-use holdpoint_core::{Breakpoints, Definition, FORMAT, InterruptMode, Policy, Subagent};
+use holdpoint_core::{
+    Breakpoints, Definition, FIRST_FORMAT, InterruptMode, Policy, Sampling, Subagent,
+};
 use holdpoint_yaml::{Content, Field, Fields, Report};
 
 use crate::{
@@ -114,10 +116,12 @@ impl Parts {
         family: &Family<'_>,
     ) -> Option<Definition> {
         Some(Definition {
-            format: FORMAT,
+            format: FIRST_FORMAT,
             name,
             version: family.version.clone(),
             model: self.model?,
+            fallback: Vec::new(),
+            sampling: Sampling::default(),
             system_prompt,
             tools: self.tools?.specs,
             policy: policy::complete(self.policy?, &family.asks),

@@ -31,7 +31,7 @@ pub struct Options {
     /// How long a lease lasts unless it is renewed. A dead process on this machine is noticed at once; this is for
     /// those on others.
     pub lease: Span,
-    /// How long one model call may take.
+    /// For how long a model that is called may be silent. As long as something of its answer comes, it takes its time.
     pub model_timeout: Span,
     /// What an agent that asks people may do on a store that forgets.
     pub forgetful: Forgetful,

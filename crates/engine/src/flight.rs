@@ -3,15 +3,13 @@
 use std::{sync::Arc, time::Duration};
 
 use holdpoint_core::{
-    Action, ActionId, ActionStatus, Command, Effect, FramePath, Grant, JudgedCall, Lookup,
-    ModelTrouble, Outcome, Principal, Role, RunId, State, Timestamp, Transcript, Usage, Verdict,
-    Work,
+    Action, ActionId, ActionStatus, Command, Effect, FramePath, Lookup, ModelTrouble, Outcome,
+    Role, State, Timestamp, Work,
 };
-use holdpoint_models::{Delta, Failure, Reply, Request};
-use holdpoint_store::{Epoch, ThreadKey, failpoint};
+use holdpoint_store::failpoint;
 use holdpoint_tools::{Call, SharedSteps};
 
-use crate::{Agent, Engine, Said, judge::Caller};
+use crate::Agent;
 
 /// How long after its deadline a tool is given to report that it was stopped.
 const GRACE: Duration = Duration::from_millis(500);
@@ -31,7 +29,7 @@ pub(crate) struct Landing {
 }
 
 impl Landing {
-    fn of(command: Command) -> Self {
+    pub(crate) fn of(command: Command) -> Self {
         Self {
             commands: vec![command],
         }
@@ -102,156 +100,6 @@ impl Flight {
                 lookup: Lookup::Unknown { reason },
             },
         }
-    }
-}
-
-/// One call of a model.
-pub(crate) struct Turn {
-    pub(crate) frame: FramePath,
-    pub(crate) attempt: u32,
-    /// For this run.
-    pub(crate) run: RunId,
-    /// By the driver with this epoch.
-    pub(crate) epoch: Epoch,
-    /// How long it may take.
-    pub(crate) limit: Duration,
-    /// Who asked for the run.
-    pub(crate) user: Principal,
-    /// The grants of the thread.
-    pub(crate) grants: Vec<Grant>,
-    /// How many more calls may wait for people.
-    pub(crate) room: usize,
-}
-
-/// Takes one turn of a model.
-pub(crate) async fn call_model(
-    engine: &Engine,
-    key: &ThreadKey,
-    agent: &Agent,
-    transcript: &Transcript,
-    turn: Turn,
-) -> Landing {
-    let Turn {
-        frame,
-        attempt,
-        run,
-        epoch,
-        limit,
-        user,
-        grants,
-        room,
-    } = turn;
-    let (Some(thinker), Some(conversation)) = (agent.at(&frame), transcript.frame(&frame)) else {
-        let error = format!("there is no subagent at `{frame}` any more");
-        let trouble = ModelTrouble::Rejected { error };
-        return Landing::of(Command::ModelFailed {
-            frame,
-            attempt,
-            trouble,
-        });
-    };
-    let definition = &thinker.definition;
-    let request = Request {
-        system: definition.system_prompt.as_deref(),
-        messages: conversation.settled(),
-        tools: thinker.offered(),
-        attempt,
-    };
-    let mut said = 0;
-    let mut deltas = |delta: Delta| {
-        let Delta::Text(text) = delta else { return };
-        engine.tell_said(
-            key,
-            Said {
-                run,
-                frame: &frame,
-                attempt,
-                epoch,
-                from: said,
-                text: &text,
-            },
-        );
-        said += text.len();
-    };
-    let turn = tokio::time::timeout(limit, thinker.model().turn(request, &mut deltas)).await;
-    let command = match turn.unwrap_or(Err(Failure::Timeout)) {
-        Ok(Reply { text, calls, usage }) => {
-            let judged = async {
-                let is_restricted = calls.iter().any(|it| thinker.is_restricted(&it.name));
-                let user = if is_restricted {
-                    engine.with_rights_of_now(&user).await?
-                } else {
-                    user
-                };
-                let caller = Caller {
-                    root: agent,
-                    frame: &frame,
-                    user: &user,
-                };
-                engine.judged(key, caller, calls, &grants).await
-            };
-            let calls = match judged.await {
-                Ok(calls) => calls,
-                Err(error) => {
-                    let error = error.to_string();
-                    let trouble = ModelTrouble::Unavailable { error };
-                    return Landing::of(Command::ModelFailed {
-                        frame,
-                        attempt,
-                        trouble,
-                    });
-                }
-            };
-            let usage = Usage {
-                input_tokens: usage.input_tokens,
-                output_tokens: usage.output_tokens,
-            };
-            Command::ModelReplied {
-                frame,
-                attempt,
-                text,
-                calls: within(room, calls),
-                mode: definition.interrupt_mode,
-                usage,
-                confirm: definition.confirm.clone().map(Box::new),
-            }
-        }
-        Err(failure) => Command::ModelFailed {
-            frame,
-            attempt,
-            trouble: trouble(&failure),
-        },
-    };
-    Landing::of(command)
-}
-
-/// Refuses what would make more calls wait for people than there is room for.
-fn within(room: usize, mut calls: Vec<JudgedCall>) -> Vec<JudgedCall> {
-    let asked = |call: &&mut JudgedCall| {
-        let judged = call.judged.as_ref();
-        judged.is_ok_and(|it| matches!(it.verdict, Verdict::Ask(_)) && it.reserved.is_none())
-    };
-    for call in calls.iter_mut().filter(asked).skip(room) {
-        call.judged = Err(format!(
-            "Too many calls wait for a person's approval. `{}` was not executed. Ask for fewer at once.",
-            call.call.name
-        ));
-    }
-    calls
-}
-
-fn trouble(failure: &Failure) -> ModelTrouble {
-    let error = failure.to_string();
-    match failure {
-        Failure::Timeout => ModelTrouble::TimedOut { error },
-        Failure::RateLimited { retry_after, .. } => ModelTrouble::RateLimited {
-            error,
-            retry_after: *retry_after,
-        },
-        Failure::Rejected { .. } => ModelTrouble::Rejected { error },
-        Failure::Unavailable { .. } => ModelTrouble::Unavailable { error },
-        // What this version does not know may be over by the next attempt.
-        _ => ModelTrouble::Unavailable { error },
     }
 }
 

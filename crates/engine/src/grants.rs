@@ -118,6 +118,16 @@ impl Engine {
         Ok(judged)
     }
 
+    /// The calls of one turn, none of which is made.
+    pub(crate) fn refused(
+        &self,
+        calls: Vec<ToolCall>,
+        why: &str,
+    ) -> Result<Vec<JudgedCall>, Error> {
+        let mut seed = fresh_seed(self.store().now())?;
+        Ok(judge::refused(calls, why, &mut seed))
+    }
+
     /// Reserves a use of a grant for a call; `false` where it is used up, expired or taken back.
     async fn reserve(
         &self,

@@ -65,6 +65,19 @@ impl<'a> Caller<'a> {
 
 /// Judges the calls of one turn. What cannot be done at all is an error for the model, and no reason to stop the run.
 pub(crate) fn judge(caller: Caller<'_>, calls: Vec<ToolCall>, seed: &mut Seed) -> Vec<JudgedCall> {
+    each(calls, seed, |call| judge_one(caller, call))
+}
+
+/// Refuses the calls of one turn, whatever they are.
+pub(crate) fn refused(calls: Vec<ToolCall>, why: &str, seed: &mut Seed) -> Vec<JudgedCall> {
+    each(calls, seed, |_| Err(why.to_owned()))
+}
+
+fn each(
+    calls: Vec<ToolCall>,
+    seed: &mut Seed,
+    judge: impl Fn(&ToolCall) -> Result<Judged, String>,
+) -> Vec<JudgedCall> {
     let mut ids = BTreeSet::new();
     let mut judged = Vec::with_capacity(calls.len());
     for (at, mut call) in calls.into_iter().enumerate() {
@@ -77,7 +90,7 @@ pub(crate) fn judge(caller: Caller<'_>, calls: Vec<ToolCall>, seed: &mut Seed) -
         }
         judged.push(JudgedCall {
             id: seed.action_id(),
-            judged: judge_one(caller, &call),
+            judged: judge(&call),
             call,
         });
     }

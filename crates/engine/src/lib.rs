@@ -33,6 +33,7 @@ mod submit;
 mod summary;
 mod task;
 mod thread;
+mod turn;
 mod view;
 mod waiting;
 mod words;

@@ -69,7 +69,9 @@ impl RunSummary {
         let run = state.run.as_ref()?;
         let status = state.status()?;
         let cause = match (&status, &run.phase) {
-            (Status::Waiting(cause), _) => Some(cause.as_str().to_owned()),
+            (Status::Waiting(cause) | Status::Sleeping(Some(cause)), _) => {
+                Some(cause.as_str().to_owned())
+            }
             (Status::Paused, _) => Some(Cause::UserPause.as_str().to_owned()),
             (_, Phase::Ended(outcome)) => ended(outcome).1,
             (_, Phase::Active(_)) => None,

@@ -166,7 +166,9 @@ impl RunView {
     pub fn new(state: &State, transcript: &Transcript) -> Self {
         let status = state.status();
         let (cause, error) = match (&status, state.run.as_ref().map(|run| &run.phase)) {
-            (Some(Status::Waiting(cause)), _) => (Some(cause.as_str().to_owned()), None),
+            (Some(Status::Waiting(cause) | Status::Sleeping(Some(cause))), _) => {
+                (Some(cause.as_str().to_owned()), None)
+            }
             (_, Some(Phase::Ended(RunOutcome::Failed { code, message }))) => {
                 (Some(code.clone()), Some(message.clone()))
             }
@@ -447,7 +449,14 @@ fn standing(
     let cause = match state.status() {
         Some(Status::Waiting(cause)) => cause,
         Some(Status::Paused) => Cause::UserPause,
-        Some(Status::Sleeping) => return ("interrupted", None, "sleep", "wait_event"),
+        Some(Status::Sleeping(cause)) => {
+            return (
+                "interrupted",
+                cause.map(Cause::as_str),
+                "sleep",
+                "wait_event",
+            );
+        }
         _ => return ("running", None, node(state), goes_on),
     };
     let (status, node, policy) = match cause {

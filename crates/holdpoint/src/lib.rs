@@ -70,7 +70,7 @@ pub use holdpoint_engine::{
     Adopted, Agent, Checkpoint, Engine, Error, GrantView, InterruptView, Kit, Options, PendingPage,
     PendingView, RunView, Submitted, Watcher,
 };
-pub use holdpoint_models::{Delta, Failure, Model, Reply, Request, Scripted, Usage};
+pub use holdpoint_models::{Delta, End, Failure, Model, Reply, Request, Scripted};
 pub use holdpoint_store::{SharedStore, ThreadKey, open};
 pub use holdpoint_tools::{
     Call, Question, StepContext, StepFailed, StepTrouble, SteppedTool, Tool, Watchdog, approved,

@@ -13,7 +13,7 @@ mod scenario;
 mod scripted;
 
 pub use holdpoint_yaml::Problem;
-pub use model::{Delta, Failure, Model, Reply, Request, Usage};
+pub use model::{Delta, End, Failure, Model, Reply, Request};
 pub use reference::{NoSuchModel, check, resolve};
 pub use scenario::BadScenario;
 pub use scripted::Scripted;

@@ -3,7 +3,7 @@
 use std::fmt::Debug;
 
 use async_trait::async_trait;
-use holdpoint_core::{Message, Span, ToolCall, ToolSpec};
+use holdpoint_core::{Carried, Message, Sampling, Span, ToolCall, ToolSpec, Usage};
 
 /// What a model is asked: to say what comes next.
 #[derive(Debug, Clone, Copy)]
@@ -14,6 +14,8 @@ pub struct Request<'a> {
     pub messages: &'a [Message],
     /// What it may call.
     pub tools: &'a [ToolSpec],
+    /// How it is asked.
+    pub sampling: &'a Sampling,
     /// Which try of this turn it is; the first is 1.
     pub attempt: u32,
 }
@@ -24,26 +26,36 @@ pub struct Request<'a> {
 pub enum Delta {
     /// More text.
     Text(String),
+    /// Something that is no text: it is still at work.
+    Alive,
 }
 
 /// A complete answer.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Reply {
     /// The text: all deltas together.
     pub text: String,
     /// The calls it asks for, with arguments exactly as it wrote them.
     pub calls: Vec<ToolCall>,
+    /// Whether it said all that it wanted to.
+    pub end: End,
     /// What it cost.
     pub usage: Usage,
+    /// Who answered, as the provider calls it; empty where that is nobody's business.
+    pub model: String,
+    /// What it wants to be given back with this message.
+    pub carried: Option<Carried>,
 }
 
-/// What one turn cost.
+/// How an answer ended.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Usage {
-    /// Tokens that were read.
-    pub input_tokens: u64,
-    /// Tokens that were written.
-    pub output_tokens: u64,
+pub enum End {
+    /// It said all that it wanted to.
+    #[default]
+    Said,
+    /// It came to the limit of what it may write. Nobody knows what it would have said further; a call at the end of it may
+    /// lack its arguments and look complete.
+    CutOff,
 }
 
 /// Why there is no answer.
@@ -70,6 +82,18 @@ pub enum Failure {
     /// It will not answer this, however often it is asked.
     #[error("the model refused the request: {reason}")]
     Rejected {
+        /// What was seen.
+        reason: String,
+    },
+    /// Nobody here may ask it: the key is missing or wrong, or there is no such model. Another model may answer.
+    #[error("the model cannot be asked: {reason}")]
+    Barred {
+        /// What was seen.
+        reason: String,
+    },
+    /// Its provider keeps the answer back. Another model may answer.
+    #[error("the model's provider keeps the answer back: {reason}")]
+    Withheld {
         /// What was seen.
         reason: String,
     },

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use holdpoint_core::{Message, ToolCall, ToolSpec};
 
 use crate::{
-    BadScenario, Delta, Failure, Model, Problem, Reply, Request, Usage,
+    BadScenario, Delta, Failure, Model, Problem, Reply, Request,
     scenario::{Position, Rule, Scenario, Speech},
 };
 
@@ -76,7 +76,7 @@ impl Model for Scripted {
         Ok(Reply {
             text,
             calls: calls(rule, &position),
-            usage: Usage::default(),
+            ..Reply::default()
         })
     }
 }

@@ -5,7 +5,7 @@
 use std::time::{Duration, SystemTime};
 
 use holdpoint_core::{
-    Ending, Role, ThreadKind, Timestamp, Usage,
+    Ending, Role, ThreadKind, Timestamp,
     spans::{Began, Call, CallEnd, ChatEnd, Stretch, What},
 };
 use opentelemetry::{
@@ -159,13 +159,9 @@ impl Said {
     fn chat(&mut self, end: ChatEnd) {
         match end {
             ChatEnd::Replied(usage) => {
-                let Usage {
-                    input_tokens,
-                    output_tokens,
-                } = usage;
                 for (key, tokens) in [
-                    ("gen_ai.usage.input_tokens", input_tokens),
-                    ("gen_ai.usage.output_tokens", output_tokens),
+                    ("gen_ai.usage.input_tokens", usage.input_tokens),
+                    ("gen_ai.usage.output_tokens", usage.output_tokens),
                 ] {
                     self.note(key, i64::try_from(tokens).unwrap_or(i64::MAX));
                 }
@@ -202,7 +198,7 @@ impl Said {
 pub(crate) mod tests {
     use holdpoint_core::{
         ActionId, Cause, Effect, FramePath, InterruptId, InterruptKind, InterruptStatus, RunId,
-        ThreadId, spans::StretchId,
+        ThreadId, Usage, spans::StretchId,
     };
 
     use super::*;
@@ -272,6 +268,7 @@ pub(crate) mod tests {
         let usage = Usage {
             input_tokens: 11,
             output_tokens: 5,
+            ..Usage::default()
         };
         let chat = |end| What::Chat { attempt: 1, end };
         let task = |done| What::Task {

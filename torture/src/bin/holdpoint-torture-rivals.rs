@@ -260,7 +260,7 @@ impl Model for Clerk {
         Ok(Reply {
             text: "I shall see to it.".to_owned(),
             calls,
-            usage: Default::default(),
+            ..Reply::default()
         })
     }
 }

@@ -104,6 +104,7 @@ fn print_message(message: &Message) {
         Message::Assistant {
             content,
             tool_calls,
+            ..
         } => {
             say("model", content);
             for call in tool_calls {

@@ -38,7 +38,10 @@ pub(super) fn answered(
                         not_before: None,
                         passed: true,
                     };
-                    set_phase(state, &interrupt.frame, again);
+                    if let Some(frame) = frame_mut(state, &interrupt.frame) {
+                        frame.phase = again;
+                        frame.rests = 0;
+                    }
                 }
             }
             Subject::Node { side, action, .. } => pass(state, &interrupt.frame, *side, *action),

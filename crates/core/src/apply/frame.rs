@@ -16,6 +16,7 @@ impl Frame {
             task,
             opened: 0,
             phase: FramePhase::TURN,
+            rests: 0,
             rejected: BTreeMap::new(),
         }
     }

@@ -32,6 +32,7 @@ pub(super) fn hold(state: &mut State, interrupt: InterruptId, held: &[ActionId])
         // What a model was asked leaves nothing behind: it is asked again.
         let failures = match frame.phase {
             FramePhase::Thinking { attempt, .. } => attempt,
+            FramePhase::Resting { failures, .. } => failures,
             FramePhase::Stuck { .. } => 0,
             FramePhase::Turn { .. } | FramePhase::Acting | FramePhase::Done => continue,
         };

@@ -1,8 +1,8 @@
 //! What can be asked of a thread.
 
 use crate::{
-    Action, ActionId, Answer, Bond, Breakpoints, Confirmation, Digest, Effect, FramePath, Grant,
-    GrantId, GrantUse, InterruptId, InterruptKind, InterruptMode, Limits, Lookup, OnTimeout,
+    Action, ActionId, Answer, Bond, Breakpoints, Carried, Confirmation, Digest, Effect, FramePath,
+    Grant, GrantId, GrantUse, InterruptId, InterruptKind, InterruptMode, Limits, Lookup, OnTimeout,
     Outcome, Params, Prompt, RunId, Span, State, ThreadId, Timestamp, ToolCall, ToolFacts, Usage,
     Verdict,
 };
@@ -153,6 +153,10 @@ pub enum Command {
         mode: InterruptMode,
         /// What it cost.
         usage: Usage,
+        /// Which model it was.
+        model: String,
+        /// What that model wants to be given back together with this message.
+        carried: Option<Box<Carried>>,
         /// How the agent recognises that it asks for a confirmation in plain words.
         confirm: Option<Box<Confirmation>>,
     },

@@ -4,10 +4,10 @@ use super::{
     Draft, Judged, JudgedCall, MAX_ATTEMPTS, ModelTrouble, breakpoint, clip, confirm, grant, run,
 };
 use crate::{
-    ActionId, AfterModel, Allowed, Ask, Breakpoints, Called, Cause, Confirmation, DecisionKind,
-    Digest, Event, Fate, FramePath, FramePhase, Interrupt, InterruptId, InterruptKind,
-    InterruptMode, LimitKind, OnTimeout, Params, Refusal, Seen, Side, Span, Stop, Subject,
-    Timestamp, ToolCall, Usage, Verdict, next::may_start, preview::default_description,
+    ActionId, AfterModel, Allowed, Ask, Breakpoints, Called, Carried, Cause, Confirmation,
+    DecisionKind, Digest, Event, Fate, FramePath, FramePhase, Interrupt, InterruptId,
+    InterruptKind, InterruptMode, LimitKind, OnTimeout, Params, Refusal, Seen, Side, Span, Stop,
+    Subject, ToolCall, Usage, Verdict, next::may_start, preview::default_description,
 };
 
 pub(super) fn start(draft: &mut Draft<'_>, frame: FramePath, epoch: u64) -> Result<(), Refusal> {
@@ -70,6 +70,8 @@ pub(super) struct Replied {
     pub(super) calls: Vec<JudgedCall>,
     pub(super) mode: InterruptMode,
     pub(super) usage: Usage,
+    pub(super) model: String,
+    pub(super) carried: Option<Box<Carried>>,
     pub(super) confirm: Option<Box<Confirmation>>,
 }
 
@@ -85,6 +87,8 @@ pub(super) fn replied(
         calls,
         mode,
         usage,
+        model,
+        carried,
         confirm,
     } = reply;
     // Only the agent's last word is said to a user: a subagent's is said to the agent, and a word with calls is not the
@@ -136,6 +140,8 @@ pub(super) fn replied(
         text,
         calls: called,
         usage,
+        model,
+        carried,
     });
     if over {
         run::stop(
@@ -321,14 +327,13 @@ pub(super) fn failed(
     trouble: &ModelTrouble,
 ) -> Result<(), Refusal> {
     expect_attempt(draft, frame, attempt)?;
-    let now = draft.now;
     let (error, cause, retry) = match trouble {
-        ModelTrouble::TimedOut { error } => (error, Cause::ModelTimeout, Some(now)),
+        ModelTrouble::TimedOut { error } => (error, Cause::ModelTimeout, Some(Span::ZERO)),
         ModelTrouble::RateLimited { error, retry_after } => {
-            let earliest = retry_after.map_or(now, |span| now + span);
-            (error, Cause::RateLimit, Some(earliest))
+            let wait = retry_after.unwrap_or(Span::ZERO).min(LONGEST_REST);
+            (error, Cause::RateLimit, Some(wait))
         }
-        ModelTrouble::Unavailable { error } => (error, Cause::ModelError, Some(now)),
+        ModelTrouble::Unavailable { error } => (error, Cause::ModelError, Some(Span::ZERO)),
         ModelTrouble::Rejected { error } => (error, Cause::ModelError, None),
     };
     let seen = Seen::ByItsDriver;
@@ -353,7 +358,7 @@ pub(super) fn lost(draft: &mut Draft<'_>, frame: &FramePath, attempt: u32) -> Re
         error,
         cause: Cause::ModelError,
         seen: Seen::ByAnother,
-        retry: Some(draft.now),
+        retry: Some(Span::ZERO),
     };
     retry_or_ask(draft, frame, attempt, trouble);
     Ok(())
@@ -366,9 +371,16 @@ struct Trouble<'a> {
     /// Why the run waits, once nothing is left to be tried.
     cause: Cause,
     seen: Seen,
-    /// The earliest time at which another try could help; `None` if none would.
-    retry: Option<Timestamp>,
+    /// After how long another try could help; `None` if none would.
+    retry: Option<Span>,
 }
+
+/// From how long on nobody waits beside a run until its provider may be asked again: it sleeps.
+const REST: Span = Span::from_secs(5);
+/// No provider is believed that wants to be left alone for longer.
+const LONGEST_REST: Span = Span::from_secs(24 * 3_600);
+/// How often a turn rests before a person is asked.
+const MAX_RESTS: u32 = 10;
 
 fn retry_or_ask(draft: &mut Draft<'_>, frame: &FramePath, attempt: u32, trouble: Trouble<'_>) {
     let Trouble {
@@ -385,16 +397,27 @@ fn retry_or_ask(draft: &mut Draft<'_>, frame: &FramePath, attempt: u32, trouble:
         seen,
         then,
     };
-    if let Some(earliest) = retry
-        && attempt < MAX_ATTEMPTS
-    {
-        let at = match seen {
-            Seen::ByItsDriver => draft.back_off(attempt).max(earliest),
-            // Nothing is gained by waiting: the model did not fail.
-            Seen::ByAnother => earliest,
-        };
-        draft.emit(failure(AfterModel::RetryAt { at }));
-        return;
+    let active = draft.state.active();
+    let rests = active.and_then(|active| active.frames.get(frame));
+    let rests = rests.map_or(0, |frame| frame.rests);
+    // A provider that says when to come again has not failed.
+    let failures = attempt.saturating_sub(rests);
+    match retry {
+        Some(wait) if wait > REST && rests < MAX_RESTS => {
+            let at = draft.now + wait + draft.context.seed.up_to(REST);
+            draft.emit(failure(AfterModel::SleepUntil { at }));
+            return;
+        }
+        Some(wait) if wait <= REST && failures < MAX_ATTEMPTS => {
+            let at = match seen {
+                Seen::ByItsDriver => draft.back_off_about(failures).max(draft.now + wait),
+                // Nothing is gained by waiting: the model did not fail.
+                Seen::ByAnother => draft.now,
+            };
+            draft.emit(failure(AfterModel::RetryAt { at }));
+            return;
+        }
+        Some(_) | None => {}
     }
     draft.emit(failure(AfterModel::Ask));
     let allowed = Allowed::new(vec![DecisionKind::Approve, DecisionKind::Reject]);

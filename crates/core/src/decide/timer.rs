@@ -1,7 +1,7 @@
 //! What is due: questions that nobody answered in time, and sleeps that are over.
 
 use super::{Draft, answer, effect, run};
-use crate::{ActionId, Event, InterruptId, InterruptStatus, OnTimeout, Stop, Subject};
+use crate::{ActionId, Event, FramePath, InterruptId, InterruptStatus, OnTimeout, Stop, Subject};
 
 /// Does everything that is due. Nothing is due twice: the first append closes it.
 pub(super) fn tick(draft: &mut Draft<'_>) {
@@ -23,6 +23,14 @@ pub(super) fn tick(draft: &mut Draft<'_>) {
         .collect();
     for action in awake {
         draft.emit(Event::Woken { action });
+    }
+    let frames = draft.state.active().into_iter().flat_map(|it| &it.frames);
+    let rested: Vec<FramePath> = frames
+        .filter(|(_, frame)| frame.phase.rests_until().is_some_and(|at| at <= now))
+        .map(|(path, _)| path.clone())
+        .collect();
+    for frame in rested {
+        draft.emit(Event::FrameWoken { frame });
     }
 }
 

@@ -298,6 +298,7 @@ fn call_end(of: ActionId, event: &Event) -> CallEnd {
         | Event::FrameOpened { .. }
         | Event::FrameClosed { .. }
         | Event::StepStarted { .. }
+        | Event::FrameWoken { .. }
         | Event::Woken { .. }
         | Event::GrantKept(_)
         | Event::GrantUsed { .. }

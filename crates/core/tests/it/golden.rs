@@ -1,38 +1,45 @@
-//! The stored format, version 1, as files: a change that would read or write them differently fails here.
+//! The stored format as files: a change that would read or write them differently fails here.
 //!
-//! `tests/golden/v1` is checked in. Where the format is *meant* to change, and no store with the old one exists yet,
-//! `HOLDPOINT_BLESS=1 cargo test -p holdpoint-core --test it golden` rewrites the files; afterwards, a change needs a new
-//! version and a new folder, and this one stays.
+//! `tests/golden/v1` is what was stored in version 1, and stays as it is. `tests/golden/v2` has what version 2 added. Where that
+//! is *meant* to change, and no store with it exists yet, `HOLDPOINT_BLESS=v2 cargo test -p holdpoint-core --test it golden`
+//! rewrites its files; afterwards, a change needs a new version and a new folder.
 
 use std::{collections::BTreeMap, collections::BTreeSet, fmt, fs, path::PathBuf};
 
 use holdpoint_core::{
     Action, ActionId, ActionStatus, Active, Actor, AfterLate, AfterLookup, AfterModel,
-    AfterUnknown, Allowed, Ask, Breakpoints, Called, Cause, Choice, Codec, Confirmation, Decided,
-    Decision, DecisionKind, Definition, Digest, Doubt, EditedAction, Effect, Event, FORMAT, Fate,
-    FieldKind, Finish, Frame, FramePath, FramePhase, Gate, Grant, GrantId, GrantTerms, GrantUse,
-    Hooks, HttpBody, HttpHeader, HttpMethod, HttpRequest, Index, InputField, Interrupt,
-    InterruptId, InterruptKind, InterruptMode, InterruptStatus, Like, LimitKind, Limits, Lookup,
-    Matches, OnTimeout, Origin, Outcome, Payload, Phase, Policy, Principal, PrincipalKind, Prompt,
-    Restated, Role, Rule, Ruling, Run, RunId, RunOutcome, Runner, Scope, Seed, Seen, Side, Span,
-    State, Stop, Subagent, Subject, Template, Terms, ThreadId, ThreadKind, Timestamp, ToolCall,
-    ToolFacts, ToolKind, ToolSpec, UrlTemplate, Usage, Verdict, Via, Wait, Warrant, WarrantFrom,
-    decode_definition, decode_head, decode_records, hex,
+    AfterUnknown, Allowed, Ask, Breakpoints, Called, Carried, Cause, Choice, Codec, Confirmation,
+    Credential, Decided, Decision, DecisionKind, Definition, Digest, Doubt, EditedAction, Effect,
+    Entry, Event, FIRST_FORMAT, FORMAT, Fate, FieldKind, Finish, Frame, FramePath, FramePhase,
+    Gate, Grant, GrantId, GrantTerms, GrantUse, Hooks, HttpBody, HttpHeader, HttpMethod,
+    HttpRequest, Index, InputField, Interrupt, InterruptId, InterruptKind, InterruptMode,
+    InterruptStatus, Like, LimitKind, Limits, Lookup, Matches, OnTimeout, Origin, Outcome, Payload,
+    Phase, Policy, Principal, PrincipalKind, Prompt, Record, Restated, Role, Rule, Ruling, Run,
+    RunId, RunOutcome, Runner, Sampling, Scope, Seed, Seen, Side, Span, State, Stop, Subagent,
+    Subject, Template, Terms, ThreadId, ThreadKind, Timestamp, ToolCall, ToolFacts, ToolKind,
+    ToolSpec, UrlTemplate, Usage, Verdict, Via, Wait, Warrant, WarrantFrom, decode_definition,
+    decode_head, decode_records, hex,
 };
-use serde::{Serialize, de::DeserializeOwned};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::json;
 
 use crate::thread::{Thread, done, held, params};
 
 fn file(name: &str) -> PathBuf {
     let root = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
-    root.join("tests/golden/v1").join(name)
+    let name = if name.contains('/') {
+        name.to_owned()
+    } else {
+        format!("v1/{name}")
+    };
+    root.join("tests/golden").join(name)
 }
 
 /// The file's text; rewritten first if that was asked for.
 fn stored<T: Serialize>(name: &str, value: &T) -> String {
     let path = file(name);
-    if std::env::var_os("HOLDPOINT_BLESS").is_some() {
+    let bless = std::env::var_os("HOLDPOINT_BLESS").is_some_and(|it| it == "v2");
+    if bless && path.parent().unwrap().ends_with("v2") {
         let text = serde_json::to_string_pretty(value).unwrap();
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(&path, text + "\n").unwrap();
@@ -616,6 +623,7 @@ fn turns() -> Vec<Event> {
     let usage = Usage {
         input_tokens: 12,
         output_tokens: 7,
+        ..Usage::default()
     };
     let failure = |frame, seen, then| Event::ModelFailed {
         frame,
@@ -640,12 +648,16 @@ fn turns() -> Vec<Event> {
             text: text("let me see"),
             calls,
             usage,
+            model: String::new(),
+            carried: None,
         },
         Event::ModelReplied {
             frame: FramePath::root(),
             text: String::new(),
             calls: vec![],
             usage: Usage::default(),
+            model: String::new(),
+            carried: None,
         },
         failure(
             FramePath::root(),
@@ -903,7 +915,10 @@ fn events() -> Vec<Event> {
             at: 7,
             hash: Digest::of(b"hash"),
             depth: 1,
-            head: Box::new(State::default()),
+            head: Box::new(State {
+                format: FIRST_FORMAT,
+                ..State::default()
+            }),
         },
         begun(&requester),
     ];
@@ -1014,6 +1029,7 @@ fn everything_open() -> State {
         task: None,
         opened: 0,
         phase,
+        rests: 0,
         rejected: BTreeMap::new(),
     };
     let path = |name: &str| serde_json::from_value(json!(name)).unwrap();
@@ -1089,7 +1105,7 @@ fn everything_open() -> State {
         frames,
     };
     State {
-        format: FORMAT,
+        format: FIRST_FORMAT,
         version: 42,
         hash: Digest::of(b"last"),
         now: at(3),
@@ -1111,6 +1127,7 @@ fn everything_open() -> State {
             definition: Digest::of(b"definition"),
             requester: Principal::local("ann"),
             started_at: at(0),
+            usage: Usage::default(),
             phase: Phase::Active(active),
         }),
         actions: actions.into_iter().map(|it| (it.id, it)).collect(),
@@ -1147,6 +1164,10 @@ fn the_head_of_an_ended_run_and_of_a_thread_that_has_none_are_stored_as_in_versi
         kind,
         ..State::default()
     };
+    let of_version_1 = |state: State| State {
+        format: FIRST_FORMAT,
+        ..state
+    };
     let heads = [
         State::default(),
         of_kind(ThreadKind::Outside),
@@ -1156,7 +1177,7 @@ fn the_head_of_an_ended_run_and_of_a_thread_that_has_none_are_stored_as_in_versi
         ended(RunOutcome::Cancelled),
         ended(RunOutcome::TimedOut),
     ];
-    check("heads.json", &heads.to_vec());
+    check("heads.json", &heads.map(of_version_1).to_vec());
 }
 
 fn definition() -> Definition {
@@ -1202,10 +1223,12 @@ fn definition() -> Definition {
         terms: asking_terms(),
     };
     Definition {
-        format: FORMAT,
+        format: FIRST_FORMAT,
         name: text("teller"),
         version: text("3"),
         model: text("scripted:/srv/scenario.yaml"),
+        fallback: vec![],
+        sampling: Sampling::default(),
         system_prompt: Some(text("Be careful.")),
         tools: vec![
             pay,
@@ -1361,9 +1384,116 @@ fn digests_keys_ids_and_the_chain_are_computed_as_in_version_1() {
         "fresh_nonce": seed.nonce(),
         "codecs": [Codec::Erased.number(), Codec::Json.number()],
         "indexes": indexes.map(Index::number),
-        "records": records,
     });
-    check("derived.json", &derived);
+    let text = fs::read_to_string(file("derived.json")).unwrap();
+    let mut old: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let in_version_1: Vec<Stored> =
+        serde_json::from_value(old.as_object_mut().unwrap().remove("records").unwrap()).unwrap();
+    assert_eq!(derived, old);
+    // The same life, as it was recorded then.
+    let in_version_1: Vec<Record> = in_version_1.into_iter().map(Stored::record).collect();
+    let old = decode_records(Digest::default(), &in_version_1).unwrap();
+    let told = |entries: &[Entry]| -> Vec<Event> {
+        entries.iter().map(|entry| entry.event.clone()).collect()
+    };
+    assert_eq!(told(&old), told(&entries));
+    assert!(old.iter().all(|entry| entry.header.format == FIRST_FORMAT));
+    check("v2/records.json", &json!(records));
+}
+
+/// A record, as the files have it.
+#[derive(Deserialize)]
+struct Stored {
+    seq: u64,
+    header: String,
+    salt: String,
+    payload: String,
+    hash: Digest,
+}
+
+impl Stored {
+    fn record(self) -> Record {
+        let salt =
+            (0..16).map(|at| u8::from_str_radix(&self.salt[2 * at..2 * at + 2], 16).unwrap());
+        Record {
+            seq: self.seq,
+            header: self.header.into_bytes(),
+            salt: salt.collect::<Vec<_>>().try_into().unwrap(),
+            payload: Payload::json(self.payload.into_bytes()),
+            hash: self.hash,
+        }
+    }
+}
+
+#[test]
+fn what_version_2_added_is_stored_so() {
+    let carried = Carried {
+        by: text("anthropic:claude-sonnet-4-5"),
+        items: text(r#"[{"type":"thinking","thinking":"…","signature":"c2ln"}]"#),
+    };
+    let events = vec![
+        Event::ModelReplied {
+            frame: FramePath::root(),
+            text: text("done"),
+            calls: vec![],
+            usage: Usage {
+                input_tokens: 1_200,
+                output_tokens: 7,
+                cached_tokens: 1_000,
+                cost_nano_usd: 1_370_000,
+            },
+            model: text("claude-sonnet-4-5-20250929"),
+            carried: Some(Box::new(carried)),
+        },
+        Event::ModelFailed {
+            frame: FramePath::root(),
+            attempt: 1,
+            error: text("429"),
+            seen: Seen::ByItsDriver,
+            then: AfterModel::SleepUntil { at: at(60) },
+        },
+        Event::FrameWoken { frame: subagent() },
+    ];
+    check("v2/events.json", &events);
+    let mut state = everything_open();
+    state.format = FORMAT;
+    state.actions = [Action {
+        of_token: true,
+        ..action(1, ActionStatus::Held { interrupt: int(1) })
+    }]
+    .map(|it| (it.id, it))
+    .into();
+    let run = state.run.as_mut().unwrap();
+    run.requester.credential = Credential::Key;
+    run.usage = Usage {
+        input_tokens: 3,
+        output_tokens: 2,
+        cached_tokens: 1,
+        cost_nano_usd: 9,
+    };
+    let Phase::Active(active) = &mut run.phase else {
+        panic!("it is under way");
+    };
+    let root = active.frames.get_mut(&FramePath::root()).unwrap();
+    root.rests = 2;
+    root.phase = FramePhase::Resting {
+        until: at(60),
+        failures: 2,
+    };
+    check("v2/head.json", &state);
+    let mut definition = definition();
+    definition.fallback = vec![text("openai:gpt-4o"), text("ollama:llama3:8b")];
+    definition.sampling = Sampling {
+        max_output_tokens: Some(4_096),
+        temperature_milli: Some(700),
+        effort: Some(text("high")),
+    };
+    let canonical = definition.to_canonical().unwrap();
+    let read = decode_definition(&Payload::json(canonical.into_bytes())).unwrap();
+    assert_eq!(read.format, FORMAT);
+    definition.format = FORMAT;
+    assert_eq!(read, definition);
+    check("v2/definition.json", &definition);
 }
 
 #[test]

@@ -434,6 +434,8 @@ impl Thread {
             calls,
             mode,
             usage: Usage::default(),
+            model: String::new(),
+            carried: None,
             confirm: self.confirm.clone().map(Box::new),
         })
     }

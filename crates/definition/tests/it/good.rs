@@ -8,8 +8,9 @@ use std::{
 };
 
 use holdpoint_core::{
-    Allowed, Breakpoints, Confirmation, DecisionKind, Definition, Effect, FORMAT, Gate,
-    InterruptMode, Limits, OnTimeout, Policy, Ruling, Runner, Span, Terms, ToolKind, ToolSpec,
+    Allowed, Breakpoints, Confirmation, DecisionKind, Definition, Effect, FIRST_FORMAT, Gate,
+    InterruptMode, Limits, OnTimeout, Policy, Ruling, Runner, Sampling, Span, Terms, ToolKind,
+    ToolSpec,
 };
 use holdpoint_definition::{load, load_for};
 use serde_json::json;
@@ -79,10 +80,12 @@ spec:
     let loaded = load(&file).unwrap();
     let base = text(dir.path());
     let expected = Definition {
-        format: FORMAT,
+        format: FIRST_FORMAT,
         name: "clerk".to_owned(),
         version: "2026-10".to_owned(),
         model: format!("scripted:{base}/scenario.yaml"),
+        fallback: vec![],
+        sampling: Sampling::default(),
         system_prompt: Some("Look first.\nPay then.\n".to_owned()),
         tools: vec![ToolSpec {
             name: "refund.issue".to_owned(),

@@ -12,7 +12,8 @@ use tokio::{
 use super::{Driver, Lease};
 use crate::{
     Error,
-    flight::{Flight, Landing, Turn},
+    flight::{Flight, Landing},
+    turn::Turn,
 };
 
 impl Driver {
@@ -80,21 +81,20 @@ impl Driver {
         let key = self.thread.key.clone();
         let active = self.thread.state.active();
         let left = active.map(|active| active.limits.time.saturating_sub(active.worked));
-        let limit = engine.options().model_timeout;
-        let limit = left.map_or(limit, |left| left.min(limit));
+        let silence = engine.options().model_timeout.into();
         let turn = Turn {
             frame,
             attempt,
             run,
             epoch: self.thread.epoch,
-            limit: limit.into(),
+            silence,
+            left: left.map(Into::into),
             user,
             grants,
             room,
         };
-        let flight = async move {
-            crate::flight::call_model(&engine, &key, &agent, &transcript, turn).await
-        };
+        let flight =
+            async move { crate::turn::call_model(&engine, &key, &agent, &transcript, turn).await };
         Ok(Some(self.flights.spawn(flight)))
     }
 

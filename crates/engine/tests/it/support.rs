@@ -11,12 +11,12 @@ use std::{
 
 use async_trait::async_trait;
 use holdpoint_core::{
-    Allowed, Answer, Breakpoints, Decision, DecisionKind, Definition, Effect, FORMAT, Gate, Hooks,
-    InterruptId, InterruptMode, Limits, Lookup, Message, Outcome, Params, Policy, Principal,
-    Ruling, Runner, Span, State, ThreadId, ToolCall, ToolKind, ToolSpec,
+    Allowed, Answer, Breakpoints, Decision, DecisionKind, Definition, Effect, FIRST_FORMAT, Gate,
+    Hooks, InterruptId, InterruptMode, Limits, Lookup, Message, Outcome, Params, Policy, Principal,
+    Ruling, Runner, Sampling, Span, State, ThreadId, ToolCall, ToolKind, ToolSpec,
 };
 use holdpoint_engine::{Agent, Engine, Error, Kit, Options, RunView, Submitted};
-use holdpoint_models::{Delta, Failure, Model, Reply, Request, Usage};
+use holdpoint_models::{Delta, Failure, Model, Reply, Request};
 use holdpoint_store::{SharedStore, SqliteStore, ThreadKey};
 use holdpoint_tools::{Call, Registry, SteppedTool, Tool, Watchdog};
 use tempfile::TempDir;
@@ -44,7 +44,7 @@ pub(crate) fn says(text: &str) -> Result<Reply, Failure> {
     Ok(Reply {
         text: text.to_owned(),
         calls: vec![],
-        usage: Usage::default(),
+        ..Reply::default()
     })
 }
 
@@ -57,7 +57,7 @@ pub(crate) fn calls(calls: &[(&str, &str)]) -> Result<Reply, Failure> {
     Ok(Reply {
         text: String::new(),
         calls: calls.iter().enumerate().map(call).collect(),
-        usage: Usage::default(),
+        ..Reply::default()
     })
 }
 
@@ -171,10 +171,12 @@ pub(crate) fn ask(kinds: &[DecisionKind]) -> Gate {
 
 pub(crate) fn definition(tools: Vec<ToolSpec>, gates: &[(&str, Gate)]) -> Definition {
     Definition {
-        format: FORMAT,
+        format: FIRST_FORMAT,
         name: "clerk".to_owned(),
         version: "1".to_owned(),
         model: "test".to_owned(),
+        fallback: vec![],
+        sampling: Sampling::default(),
         system_prompt: None,
         tools,
         policy: Policy {

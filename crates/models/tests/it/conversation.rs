@@ -1,6 +1,6 @@
 //! Conversations to ask a model about.
 
-use holdpoint_core::{Message, ToolCall, ToolStatus};
+use holdpoint_core::{Message, Sampling, ToolCall, ToolStatus};
 use holdpoint_models::{Delta, Failure, Model, Reply, Request, Scripted};
 
 pub(crate) fn user(content: &str) -> Message {
@@ -13,6 +13,7 @@ pub(crate) fn assistant(content: &str) -> Message {
     Message::Assistant {
         content: content.to_owned(),
         tool_calls: Vec::new(),
+        carried: None,
     }
 }
 
@@ -61,6 +62,7 @@ pub(crate) async fn ask(
                 system: None,
                 messages,
                 tools: &[],
+                sampling: &Sampling::default(),
                 attempt,
             },
             &mut keep,

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use holdpoint_models::{Failure, Reply, Usage};
+use holdpoint_models::{Failure, Reply};
 use tokio::time::Instant;
 
 use crate::conversation::{ask, assistant, call, scripted, text_of, tool, user};
@@ -18,7 +18,7 @@ async fn say_is_streamed_word_by_word_and_chunks_as_given() {
     let said = Reply {
         text: "two words\nand  more".to_owned(),
         calls: vec![],
-        usage: Usage::default(),
+        ..Reply::default()
     };
     let words = ["two ", "words\n", "and ", " ", "more"]
         .map(str::to_owned)
@@ -27,7 +27,7 @@ async fn say_is_streamed_word_by_word_and_chunks_as_given() {
     let chunked = Reply {
         text: "text x".to_owned(),
         calls: vec![],
-        usage: Usage::default(),
+        ..Reply::default()
     };
     let chunks = ["te", "xt", "", " x"].map(str::to_owned).to_vec();
     assert_eq!(ask(&model, &[user("x")], 1).await, (Ok(chunked), chunks));

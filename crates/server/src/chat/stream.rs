@@ -170,8 +170,11 @@ impl Chat {
                 self.teller.progress("the run is paused");
                 self.end();
             }
-            Some(Status::Sleeping) => {
-                self.teller.progress("the run sleeps");
+            Some(Status::Sleeping(cause)) => {
+                self.teller.progress(match cause {
+                    Some(_) => "the model's provider wants to be left alone, and the run sleeps",
+                    None => "the run sleeps",
+                });
                 self.end();
             }
             Some(_) => self.end(),

@@ -254,6 +254,9 @@ impl Teller {
             }
             Happened::ModelFailed { error, then, .. } => match then {
                 AfterModel::RetryAt { .. } => self.progress("the model is asked again"),
+                AfterModel::SleepUntil { .. } => {
+                    self.progress("the model's provider wants to be left alone for a while");
+                }
                 AfterModel::Ask => self.error("model_failed", error),
             },
             Happened::ActionStarted { action, .. } => {

@@ -124,7 +124,7 @@ impl EventView {
     pub(crate) fn new(entry: &Entry) -> Self {
         let mut data = serde_json::to_value(&entry.event).unwrap_or_default();
         if let Value::Object(fields) = &mut data {
-            for hidden in ["type", "nonce", "epoch", "key", "head"] {
+            for hidden in ["type", "nonce", "epoch", "key", "head", "carried"] {
                 fields.remove(hidden);
             }
             if let Some(Value::Object(requester)) = fields.get_mut("requester") {

@@ -367,7 +367,7 @@ fn a_sleeping_tool_that_writes_is_asked_about_and_sleeps_anew() {
         "it has not slept"
     );
     thread.sleep(action, "nap", 60);
-    assert_eq!(thread.state.status(), Some(Status::Sleeping));
+    assert_eq!(thread.state.status(), Some(Status::Sleeping(None)));
 }
 
 #[test]

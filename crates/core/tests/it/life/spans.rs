@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use holdpoint_core::{
     Command, Decision, Effect, FramePath, InterruptKind, Limits, ModelTrouble, Span, ThreadId,
     ThreadKind, Timestamp,
-    spans::{Began, Stretch, StretchId, What},
+    spans::{Began, ChatEnd, Stretch, StretchId, What},
 };
 
 use crate::thread::{
@@ -54,6 +54,13 @@ fn name(stretch: &Stretch) -> String {
             "task of {agent}: {}",
             if *done { "done" } else { "dropped" }
         ),
+        What::Chat {
+            attempt,
+            end: ChatEnd::Replied(usage),
+        } => format!(
+            "chat of {agent} #{attempt}: replied for {}",
+            usage.output_tokens
+        ),
         What::Chat { attempt, end } => format!("chat of {agent} #{attempt}: {end:?}"),
         What::Call(call) => format!(
             "{} #{} {:?}: {:?}",
@@ -70,7 +77,7 @@ fn name(stretch: &Stretch) -> String {
     }
 }
 
-const REPLIED: &str = "Replied(Usage { input_tokens: 0, output_tokens: 0 })";
+const REPLIED: &str = "replied for 0";
 
 fn root() -> FramePath {
     FramePath::root()

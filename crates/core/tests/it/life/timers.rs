@@ -27,7 +27,7 @@ fn a_sleep_is_over_at_its_time_and_once() {
     let action = thread.action("c1").id;
     thread.start(action);
     thread.sleep(action, "nap", 60);
-    assert_eq!(thread.state.status(), Some(Status::Sleeping));
+    assert_eq!(thread.state.status(), Some(Status::Sleeping(None)));
     assert_eq!(thread.work(), []);
     let until = thread.now + Span::from_secs(60);
     assert_eq!(thread.state.due_at(), Some(until));

@@ -1,12 +1,13 @@
 //! Model turns: what they lead to, and what the model is told of it.
 
 use holdpoint_core::{
-    Cause, Command, Effect, Event, FramePath, Message, ModelTrouble, Refusal, RunOutcome, Span,
-    Status, ToolCall, ToolStatus, Verdict, Work,
+    Cause, Command, Decision, Effect, Event, FramePath, InterruptMode, Message, ModelTrouble,
+    Phase, Refusal, RunOutcome, Span, Status, Timestamp, ToolCall, ToolStatus, Usage, Verdict,
+    Work,
 };
 
 use crate::thread::{
-    Thread, call, done, driver, edit, failed, free, held, plain, reject, tool, user,
+    Thread, call, done, driver, edit, failed, free, held, names, plain, reject, tool, user,
 };
 
 fn root() -> FramePath {
@@ -55,6 +56,7 @@ fn a_plain_run_calls_its_model_runs_the_call_and_ends_with_the_last_word() {
                 name: "work".to_owned(),
                 arguments: r#"{"n":1}"#.to_owned(),
             }],
+            carried: None,
         },
         Message::Tool {
             tool_call_id: "c1".to_owned(),
@@ -66,6 +68,7 @@ fn a_plain_run_calls_its_model_runs_the_call_and_ends_with_the_last_word() {
         Message::Assistant {
             content: "it is 7".to_owned(),
             tool_calls: vec![],
+            carried: None,
         },
     ];
     assert_eq!(thread.transcript.messages(), messages);
@@ -230,7 +233,7 @@ fn a_model_that_fails_is_tried_three_times_over_crashes_and_then_a_person_is_ask
     thread.think();
     let trouble = ModelTrouble::RateLimited {
         error: "503".to_owned(),
-        retry_after: Some(Span::from_secs(9)),
+        retry_after: Some(Span::from_secs(4)),
     };
     thread.drive(Command::ModelFailed {
         frame: root(),
@@ -239,10 +242,10 @@ fn a_model_that_fails_is_tried_three_times_over_crashes_and_then_a_person_is_ask
     });
     let later = Work::CallModel {
         frame: root(),
-        not_before: Some(thread.now + Span::from_secs(9)),
+        not_before: Some(thread.now + Span::from_secs(4)),
     };
     assert_eq!(thread.work(), [later]);
-    thread.wait(9);
+    thread.wait(4);
     thread.think();
     thread.drive(Command::ModelFailed {
         frame: root(),
@@ -259,6 +262,105 @@ fn a_model_that_fails_is_tried_three_times_over_crashes_and_then_a_person_is_ask
     thread.think();
     thread.reply("here I am", vec![]);
     assert_eq!(thread.state.status(), Some(Status::Finished));
+}
+
+fn come_again_in(seconds: u64, attempt: u32) -> Command {
+    Command::ModelFailed {
+        frame: root(),
+        attempt,
+        trouble: ModelTrouble::RateLimited {
+            error: "429".to_owned(),
+            retry_after: Some(Span::from_secs(seconds)),
+        },
+    }
+}
+
+#[test]
+fn a_provider_that_wants_to_be_left_alone_for_long_lets_the_run_sleep_and_nobody_drives_it() {
+    let mut thread = Thread::thinking();
+    thread.drive(come_again_in(60, 1));
+    assert_eq!(
+        thread.state.status(),
+        Some(Status::Sleeping(Some(Cause::RateLimit)))
+    );
+    assert!(thread.work().is_empty() && !thread.state.in_flight());
+    let due = thread.state.due_at().unwrap();
+    let after = Span::from_micros(due.since(thread.now).as_micros());
+    assert!(
+        (Span::from_secs(60)..=Span::from_secs(65)).contains(&after),
+        "{after:?}"
+    );
+    thread.wait(59);
+    assert_eq!(thread.tick(), []);
+    thread.wait(6);
+    assert_eq!(names(&thread.tick()), ["frame_woken"]);
+    thread.think();
+    thread.reply("here I am", vec![]);
+    assert_eq!(thread.state.status(), Some(Status::Finished));
+    let run = thread.state.run.as_ref().unwrap();
+    assert_eq!(run.phase, Phase::Ended(RunOutcome::Finished));
+}
+
+#[test]
+fn rests_are_no_failures_but_after_ten_of_them_a_person_is_asked() {
+    let mut thread = Thread::thinking();
+    for attempt in 1..=10 {
+        thread.drive(come_again_in(3_600, attempt));
+        thread.wait(3_700);
+        thread.tick();
+        thread.think();
+    }
+    let turns = thread.state.active().unwrap().turns;
+    assert_eq!(turns, 1, "it is one turn");
+    // Two failures are tried again, whatever came before them.
+    for attempt in 11..=12 {
+        thread.drive(come_again_in(1, attempt));
+        thread.wait(2);
+        thread.think();
+    }
+    thread.drive(come_again_in(3_600, 13));
+    assert_eq!(
+        thread.state.status(),
+        Some(Status::Waiting(Cause::RateLimit))
+    );
+    thread.answer(vec![Decision::APPROVE]).unwrap();
+    thread.think();
+    thread.drive(come_again_in(u64::from(u32::MAX), 1));
+    let until = thread.state.due_at().unwrap();
+    let day = Timestamp::from_micros(thread.now.as_micros() + 86_406_000_000);
+    assert!(until < day, "nobody is believed who says never");
+}
+
+#[test]
+fn what_turns_cost_is_summed_over_the_run() {
+    let mut thread = Thread::thinking();
+    let usage = Usage {
+        input_tokens: 100,
+        output_tokens: 10,
+        cached_tokens: 50,
+        cost_nano_usd: 7,
+    };
+    for calls in [vec![free("c1", Effect::Read, plain())], vec![]] {
+        let calls = thread.with_ids(calls);
+        thread.drive(Command::ModelReplied {
+            frame: root(),
+            attempt: 1,
+            text: String::new(),
+            calls,
+            mode: InterruptMode::Batched,
+            usage,
+            model: "m".to_owned(),
+            carried: None,
+            confirm: None,
+        });
+        if thread.state.active().is_some() {
+            let action = thread.action("c1").id;
+            thread.run(action, done("x"));
+            thread.think();
+        }
+    }
+    let run = thread.state.run.as_ref().unwrap();
+    assert_eq!(run.usage, usage.plus(usage));
 }
 
 #[test]

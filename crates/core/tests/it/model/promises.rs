@@ -121,7 +121,7 @@ pub(super) fn check_state(state: &State) {
                         .any(|interrupt| interrupt.cause == cause)
             );
         }
-        Some(Status::Sleeping) => {
+        Some(Status::Sleeping(_)) => {
             assert!(work.is_empty() && state.interrupts.is_empty() && state.due_at().is_some());
         }
         Some(Status::Paused) => assert!(work.is_empty() && state.active().unwrap().paused),
