@@ -17,7 +17,12 @@ const PAGE: &str = "docs/reliability.md";
 const NEW_PAGE: &str = include_str!("reliability.md");
 
 /// The packages whose tests do more when they are run in full; those of the others are the same in `test`.
-const PACKAGES: [&str; 3] = ["holdpoint-policy", "holdpoint-store", "holdpoint-torture"];
+const PACKAGES: [&str; 4] = [
+    "holdpoint-core",
+    "holdpoint-policy",
+    "holdpoint-store",
+    "holdpoint-torture",
+];
 
 /// What to run.
 #[derive(Debug, Default)]

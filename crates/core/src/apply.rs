@@ -12,10 +12,10 @@ mod step;
 use std::collections::BTreeMap;
 
 use crate::{
-    Action, ActionStatus, Active, Actor, AfterLate, AfterLookup, AfterModel, AfterUnknown, Called,
-    Digest, Doubt, Event, Fate, Finish, Frame, FramePath, FramePhase, GrantId, InterruptId, Origin,
-    Outcome, Params, Phase, Role, Run, Seen, State, Subject, ThreadKind, Timestamp, ToolFacts,
-    ToolKind, Usage, Wait,
+    Action, ActionStatus, Active, Actor, AfterLate, AfterLookup, AfterModel, AfterUnknown, Allowed,
+    Called, Digest, Doubt, Event, Fate, Finish, Frame, FramePath, FramePhase, GrantId, InterruptId,
+    Origin, Outcome, Params, Phase, Role, Run, Seen, State, Subject, Terms, ThreadKind, Timestamp,
+    ToolFacts, ToolKind, Usage, Verdict, Wait,
 };
 
 pub(crate) use self::settle::{is_wanted, may_be_retried};
@@ -409,6 +409,10 @@ pub fn apply(state: &mut State, at: Timestamp, by: &Actor, event: &Event) {
                 action.status = ActionStatus::Held {
                     interrupt: *interrupt,
                 };
+                // From now on it takes a person, whatever becomes of that question.
+                if action.verdict == Verdict::Allow {
+                    action.verdict = Verdict::Ask(Terms::new(Allowed::standard()));
+                }
             }
         }
         Event::CompensationBound {

@@ -29,6 +29,9 @@ pub(super) fn start(
     let ActionStatus::Ready { warrant, .. } = &action.status else {
         return Err(Refusal::Stale("the action is not ready to start"));
     };
+    if action.role == Role::Step {
+        return Err(Refusal::Stale("a step is begun by its tool"));
+    }
     if action.role != Role::Compensation {
         let active = state.active().ok_or(Refusal::RunOver)?;
         if active.stop.is_some() {
@@ -274,7 +277,9 @@ pub(super) fn withheld(
     let action = draft.state.actions.get(&id).filter(|action| {
         let in_flight = matches!(action.status, ActionStatus::Started { .. });
         let wanted = action.role == Role::Compensation || draft.wants(action);
-        in_flight && action.attempts == attempt && wanted
+        // What an earlier attempt has done is not done again, although this one was not made.
+        let undone = action.doubt != Doubt::EarlierAttemptDone;
+        in_flight && action.attempts == attempt && wanted && undone
     });
     let failures = action.map(|action| attempt.saturating_sub(action.progress));
     match failures {

@@ -44,9 +44,20 @@ pub(super) fn open_in(state: &State) -> BTreeMap<Key, Open> {
             cause: interrupt.cause,
             status: InterruptStatus::Canceled,
         };
+        // What is found out late about a call of an earlier run is asked in this one, which may not have such a frame.
+        let mut asked = interrupt.asks.iter();
+        let is_ours = asked.all(|ask| {
+            let action = state.actions.get(&ask.action_id);
+            action.is_none_or(|action| action.run == interrupt.run)
+        });
+        let frame = if is_ours {
+            interrupt.frame.clone()
+        } else {
+            FramePath::root()
+        };
         let wait = Open {
             run: interrupt.run,
-            frame: interrupt.frame.clone(),
+            frame,
             began: Began::At(interrupt.asked_at),
             deadline: None,
             what,

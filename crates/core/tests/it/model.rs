@@ -607,8 +607,17 @@ fn random_lives_meet_every_kind_of_event_of_an_agents_thread() {
     assert_eq!(met.len(), 31, "{met:?}");
 }
 
+/// How many lives are tried.
+fn lives() -> u32 {
+    if std::env::var_os("HOLDPOINT_TORTURE").is_some() {
+        20_000
+    } else {
+        500
+    }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, cases: lives(), ..ProptestConfig::default() })]
 
     #[test]
     fn whatever_happens_every_promise_is_kept(moves in moves(), cancelled in any::<bool>()) {

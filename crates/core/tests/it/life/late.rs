@@ -267,3 +267,15 @@ fn an_outcome_of_an_action_that_never_was_is_refused() {
     let refusal = thread.tell(crate::thread::driver(), command).unwrap_err();
     assert_eq!(refusal.code(), "stale");
 }
+
+#[test]
+fn a_call_is_not_made_again_for_being_withheld_when_an_earlier_attempt_turns_out_to_be_done() {
+    let (mut thread, action) = Thread::started(Effect::Write, plain());
+    thread.withhold(action, 1, "too late");
+    thread.wait(1);
+    thread.start(action);
+    thread.end(action, 1, done("paid"));
+    thread.withhold(action, 2, "too late");
+    assert!(thread.work().is_empty(), "{:?}", thread.work());
+    assert_eq!(thread.allowed(), [Committed]);
+}
