@@ -107,6 +107,21 @@ test("a voice asks before it does what cannot be undone", async () => {
   ]);
 });
 
+test("a voice does at once only what it knows to be harmless", async () => {
+  const dangerous = ["transferring 500 euros now", "deletes everything", "remove all files", "lights on and open the door"];
+  dangerous.push("wire 500 to Bob", "把文件全部清空", "开灯并且打开大门");
+  const talking = start("python3", [join(examples, "voice.py")], ["Lights on.", "开灯。", ...dangerous].join("\n"));
+  for (const heard of dangerous) {
+    let question = await pending("voice");
+    while (question.data.heard !== heard) question = await pending("voice");
+    assert.equal(await say(question, "reject", { comment: "no" }), 200);
+  }
+  const ended = await talking;
+  assert.equal(ended.code, 0, ended.errors);
+  const refused = dangerous.flatMap(() => ["One moment. I am asking for approval.", "I will not do that. no."]);
+  assert.deepEqual(ended.out.trim().split("\n"), ["OK. lights on.", "OK. 开灯.", ...refused]);
+});
+
 test("a guardrail has a person review what fails its checks", async () => {
   const guard = (text) => start("python3", [join(examples, "guard.py")], text);
   assert.equal((await guard("Nothing special.\n")).out, "Nothing special.\n");
