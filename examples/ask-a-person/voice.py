@@ -31,7 +31,8 @@ def obey(command):
     if plain in HARMLESS:
         return say(f"OK. {plain}.")
     say("One moment. I am asking for approval.")
-    # The same command said twice while nobody has answered is one question.
+    # The same command said twice while nobody has answered is one question. Once it is answered, a command is a new one
+    # each time that it is heard, so there is no occasion to name: nobody's yes of this morning unlocks a door tonight.
     node = hashlib.sha256(command.encode()).hexdigest()[:16]
     closed = ask("voice", node, command, data={"heard": command}, timeout=3600 * 10**9)
     if is_approved(closed):
