@@ -283,3 +283,46 @@ test("a client streams what an agent says, and answers where it stops", async ()
   assert.match(ended.out, /Please confirm/);
   assert.match(ended.out, /部署完成/);
 });
+
+/** Whom the calls of a conversation paid. */
+async function paid(session) {
+  const { items } = await (await fetch(`${server.url}/api/v1/runs?agent_id=clerk&session_id=${session}`)).json();
+  const trace = await (await fetch(`${server.url}/api/v1/runs/${items[0].run_id}/trace`)).json();
+  const done = trace.items.filter((event) => event.type === "action_finished").map((event) => event.data.outcome);
+  return done.filter((it) => it.status === "done").map((it) => JSON.parse(it.content).to).sort();
+}
+
+test("a client shows every call that would be made, and asks about each", async () => {
+  const ann = 'pay {"cents": 500, "to": "Ann"}\nApprove [y/n] ';
+  const bob = 'pay {"cents": 700, "to": "Bob"}\nApprove [y/n] ';
+  for (const [said, expected] of [["y\ny\n", ["Ann", "Bob"]], ["n\ny\n", ["Bob"]], ["y\n", ["Ann"]], ["", []]]) {
+    const session = `both-${expected.length}-${expected[0]}`;
+    const ended = await talk("clerk", session, "both", said);
+    assert.equal(ended.code, 0, ended.errors);
+    assert.equal(ended.errors, ann + bob);
+    assert.match(ended.out, /I pay them\.\n[^]*All done\./);
+    assert.deepEqual(await paid(session), expected);
+  }
+});
+
+test("a call that is shown to somebody in a terminal cannot play with it", async () => {
+  const spoofed = await between({ changes: (text) => text.replaceAll('"Ann"', '"An\\u001b[2K\\u202e\\r\\n安"') });
+  const ended = await talk("clerk", "spoofed", "one", "n\n", spoofed.url);
+  spoofed.stop();
+  assert.equal(ended.errors, 'pay {"cents": 500, "to": "An\\u001b[2K\\u202e\\r\\n安"}\nApprove [y/n] ');
+  assert.deepEqual(await paid("spoofed"), []);
+});
+
+test("a client that is killed while it asks is asked the same again, and one that is refused says why", async () => {
+  const killed = talk("clerk", "left", "one", null);
+  await pending("left");
+  killed.kill();
+  await killed;
+  const ended = await talk("clerk", "left", "one", "y\n");
+  assert.equal(ended.code, 0, ended.errors);
+  assert.match(ended.errors, /and waits; what you say now is not sent/);
+  assert.deepEqual(await paid("left"), ["Ann"]);
+
+  const refused = await talk("nobody", "here", "hello", "");
+  assert.deepEqual([refused.code, refused.out, refused.errors], [1, "", "agent_not_found: agent not found: nobody\n"]);
+});
