@@ -2,7 +2,8 @@
 
     arecord … | whisper … | python3 voice.py | espeak
 
-What cannot be undone waits for a person; everything else is done at once. (Here, doing it is only saying so.)
+A few commands are known to do no harm, and are done at once; everything else waits for a person. (Here, doing it is only
+saying so.)
 """
 
 import hashlib
@@ -11,8 +12,8 @@ import sys
 
 from holdpoint import ask, is_approved
 
-# Words of commands that need somebody's leave.
-RISKY = re.compile(r"\b(delete|erase|transfer|pay|unlock|shut down)\b|删除|转账|付款|解锁|关机", re.IGNORECASE)
+# These, word for word. What is dangerous can be said in more ways than anybody lists; what is harmless is listed easily.
+HARMLESS = {"lights on", "lights off", "what time is it", "stop the music", "开灯", "关灯", "几点了"}
 
 
 def speakable(text):
@@ -26,10 +27,12 @@ def say(text):
 
 
 def obey(command):
-    if not RISKY.search(command):
-        return say(f"OK. {command}.")
+    plain = command.strip(" .,!?。,!?").lower()
+    if plain in HARMLESS:
+        return say(f"OK. {plain}.")
     say("One moment. I am asking for approval.")
-    # The same command said twice while nobody has answered is one question.
+    # The same command said twice while nobody has answered is one question. Once it is answered, a command is a new one
+    # each time that it is heard, so there is no occasion to name: nobody's yes of this morning unlocks a door tonight.
     node = hashlib.sha256(command.encode()).hexdigest()[:16]
     closed = ask("voice", node, command, data={"heard": command}, timeout=3600 * 10**9)
     if is_approved(closed):
