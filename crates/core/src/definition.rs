@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::{
-    Allowed, Confirmation, Digest, FIRST_FORMAT, FORMAT, Gate, HttpRequest, Policy, Ruling, Span,
+    Allowed, Confirmation, ContextRule, Digest, FIRST_FORMAT, FORMAT, Gate, HttpRequest, Policy,
+    Ruling, Span,
 };
 
 /// An agent's definition, complete and checked: every default filled in, every path absolute.
@@ -38,6 +39,9 @@ pub struct Definition {
     /// How it is asked.
     #[serde(default, skip_serializing_if = "Sampling::is_unsaid")]
     pub sampling: Sampling,
+    /// How much of a long conversation it is given.
+    #[serde(default, skip_serializing_if = "ContextRule::is_unsaid")]
+    pub context: ContextRule,
     /// What the model is told first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub system_prompt: Option<String>,
@@ -127,6 +131,7 @@ impl Definition {
             model: model.into(),
             fallback: Vec::new(),
             sampling: Sampling::default(),
+            context: ContextRule::default(),
             system_prompt: None,
             tools: Vec::new(),
             policy: Policy::open(),
@@ -157,6 +162,13 @@ impl Definition {
     #[must_use]
     pub fn with_sampling(mut self, sampling: Sampling) -> Self {
         self.sampling = sampling;
+        self
+    }
+
+    /// Gives its model no more of a long conversation than this.
+    #[must_use]
+    pub const fn with_context(mut self, context: ContextRule) -> Self {
+        self.context = context;
         self
     }
 
@@ -278,7 +290,8 @@ impl Definition {
 
     /// The first version of the stored format that can express it.
     fn least_format(&self) -> u16 {
-        let is_first = self.fallback.is_empty() && self.sampling.is_unsaid();
+        let is_first =
+            self.fallback.is_empty() && self.sampling.is_unsaid() && self.context.is_unsaid();
         let own = if is_first { FIRST_FORMAT } else { FORMAT };
         let subagents = self.subagents.iter().map(|it| it.definition.least_format());
         subagents.fold(own, u16::max)

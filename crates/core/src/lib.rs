@@ -8,6 +8,7 @@
 mod action;
 mod apply;
 mod confirm;
+mod context;
 mod decide;
 mod decision;
 mod definition;
@@ -44,6 +45,7 @@ mod transcript;
 pub use action::{Action, ActionStatus, Doubt, Role, ToolFacts, Wait, Warrant, WarrantFrom};
 pub use apply::apply;
 pub use confirm::{BadField, Confirmation, FieldKind, Filled, InputField};
+pub use context::{ContextRule, fit};
 pub use decide::{
     Command, Context, Judged, JudgedCall, MAX_ATTEMPTS, MAX_REJECTIONS, ModelTrouble, Past, Proof,
     Reply, RestatedCall, SettledAs, Supersede, Suspension, ToolNow, decide,

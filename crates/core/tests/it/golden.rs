@@ -9,16 +9,16 @@ use std::{collections::BTreeMap, collections::BTreeSet, fmt, fs, path::PathBuf};
 use holdpoint_core::{
     Action, ActionId, ActionStatus, Active, Actor, AfterLate, AfterLookup, AfterModel,
     AfterUnknown, Allowed, Ask, Breakpoints, Called, Carried, Cause, Choice, Codec, Confirmation,
-    Credential, Decided, Decision, DecisionKind, Definition, Digest, Doubt, EditedAction, Effect,
-    Entry, Event, FIRST_FORMAT, FORMAT, Fate, FieldKind, Finish, Frame, FramePath, FramePhase,
-    Gate, Grant, GrantId, GrantTerms, GrantUse, Hooks, HttpBody, HttpHeader, HttpMethod,
-    HttpRequest, Index, InputField, Interrupt, InterruptId, InterruptKind, InterruptMode,
-    InterruptStatus, Like, LimitKind, Limits, Lookup, Matches, OnTimeout, Origin, Outcome, Payload,
-    Phase, Policy, Principal, PrincipalKind, Prompt, Record, Restated, Role, Rule, Ruling, Run,
-    RunId, RunOutcome, Runner, Sampling, Scope, Seed, Seen, Side, Span, State, Stop, Subagent,
-    Subject, Template, Terms, ThreadId, ThreadKind, Timestamp, ToolCall, ToolFacts, ToolKind,
-    ToolSpec, UrlTemplate, Usage, Verdict, Via, Wait, Warrant, WarrantFrom, decode_definition,
-    decode_head, decode_records, hex,
+    ContextRule, Credential, Decided, Decision, DecisionKind, Definition, Digest, Doubt,
+    EditedAction, Effect, Entry, Event, FIRST_FORMAT, FORMAT, Fate, FieldKind, Finish, Frame,
+    FramePath, FramePhase, Gate, Grant, GrantId, GrantTerms, GrantUse, Hooks, HttpBody, HttpHeader,
+    HttpMethod, HttpRequest, Index, InputField, Interrupt, InterruptId, InterruptKind,
+    InterruptMode, InterruptStatus, Like, LimitKind, Limits, Lookup, Matches, OnTimeout, Origin,
+    Outcome, Payload, Phase, Policy, Principal, PrincipalKind, Prompt, Record, Restated, Role,
+    Rule, Ruling, Run, RunId, RunOutcome, Runner, Sampling, Scope, Seed, Seen, Side, Span, State,
+    Stop, Subagent, Subject, Template, Terms, ThreadId, ThreadKind, Timestamp, ToolCall, ToolFacts,
+    ToolKind, ToolSpec, UrlTemplate, Usage, Verdict, Via, Wait, Warrant, WarrantFrom,
+    decode_definition, decode_head, decode_records, hex,
 };
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::json;
@@ -1229,6 +1229,7 @@ fn definition() -> Definition {
         model: text("scripted:/srv/scenario.yaml"),
         fallback: vec![],
         sampling: Sampling::default(),
+        context: ContextRule::default(),
         system_prompt: Some(text("Be careful.")),
         tools: vec![
             pay,
