@@ -323,7 +323,7 @@ mod tests {
         assert_eq!(fitted.len(), messages.len());
         let short = fitted.iter().filter(|message| match message {
             Message::Tool { content, .. } => content.contains("bytes are left out here"),
-            _ => false,
+            Message::User { .. } | Message::Assistant { .. } => false,
         });
         let short = short.count();
         assert!((1..=6).contains(&short), "{short}");
@@ -399,7 +399,7 @@ mod tests {
             let last = |messages: &[Message]| {
                 messages.iter().rev().find_map(|message| match message {
                     Message::User { content } => Some(content.clone()),
-                    _ => None,
+                    Message::Assistant { .. } | Message::Tool { .. } => None,
                 })
             };
             let word = last(&messages).unwrap();
