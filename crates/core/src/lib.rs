@@ -88,7 +88,7 @@ pub use pass::{Bond, Holder, Pass, Via};
 pub use policy::{Conditions, Gate, Judgement, Policy, Rule, Ruling, Terms, Verdict};
 pub use preview::{call_lines, default_description};
 pub use principal::{Actor, Credential, Principal, PrincipalKind};
-pub use prompt::{Choice, Prompt};
+pub use prompt::{Choice, Prompt, Unfit};
 pub use record::{Codec, FORMAT, Header, Index, IndexChange, IndexRow, Payload, Record};
 pub use refusal::{Refusal, explain_cause};
 pub use state::{
