@@ -75,6 +75,16 @@ impl Instead {
 /// What stands in an address, where a page is wanted whatever that is.
 type Given = Result<Path<String>, Problem>;
 
+/// What stands in an address, where it is a text.
+///
+/// # Errors
+///
+/// It is none.
+fn whole(given: Given) -> Result<String, Instead> {
+    let given = given.map_err(|_| Instead::damaged(StatusCode::NOT_FOUND));
+    given.map(|Path(text)| text)
+}
+
 /// Says so on a page where an address leads nowhere: whoever comes here has a link in a browser.
 pub(crate) async fn nowhere() -> Response {
     let Instead(page) = Instead::damaged(StatusCode::NOT_FOUND);
@@ -84,7 +94,7 @@ pub(crate) async fn nowhere() -> Response {
 /// Opens a link. Nothing changes, however often it is fetched.
 pub(crate) async fn show(State(world): State<Arc<World>>, link: Given) -> Response {
     let shown = async {
-        let Path(link) = link?;
+        let link = whole(link)?;
         let opened = opened(&world, &link).await?;
         let Opened { question, .. } = &opened;
         if question.status != InterruptStatus::Pending {
@@ -157,7 +167,7 @@ pub(crate) async fn decide(
     body: Result<FormBody<Vec<(String, String)>>, FormRejection>,
 ) -> Response {
     let taken = async {
-        let Path(link) = link?;
+        let link = whole(link)?;
         take(&world, &link, &headers, body).await
     };
     let taken = taken.await;
@@ -298,7 +308,7 @@ async fn told(
 /// Lists what waits for somebody.
 pub(crate) async fn waiting(State(world): State<Arc<World>>, list: Given) -> Response {
     let shown = async {
-        let Path(list) = list?;
+        let list = whole(list)?;
         list_waiting(&world, &list).await
     };
     let shown = shown.await;
