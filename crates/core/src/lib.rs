@@ -90,7 +90,7 @@ pub use pass::{Bond, Holder, Pass, Via};
 pub use policy::{Conditions, Gate, Judgement, Policy, Rule, Ruling, Terms, Verdict};
 pub use preview::{call_lines, default_description};
 pub use principal::{Actor, Credential, Principal, PrincipalKind};
-pub use prompt::{Choice, Prompt};
+pub use prompt::{Choice, Prompt, Unfit};
 pub use record::{
     Codec, FIRST_FORMAT, FORMAT, Header, Index, IndexChange, IndexRow, Payload, Record,
 };
