@@ -7,6 +7,7 @@
 //! - [`next`]: what may go on now?
 mod action;
 mod apply;
+mod builtin;
 mod confirm;
 mod decide;
 mod decision;
@@ -35,6 +36,7 @@ mod principal;
 mod prompt;
 mod record;
 mod refusal;
+mod shown;
 pub mod spans;
 mod state;
 mod tally;
@@ -43,6 +45,7 @@ mod transcript;
 
 pub use action::{Action, ActionStatus, Doubt, Role, ToolFacts, Wait, Warrant, WarrantFrom};
 pub use apply::apply;
+pub use builtin::Builtin;
 pub use confirm::{BadField, Confirmation, FieldKind, Filled, InputField};
 pub use decide::{
     Command, Context, Judged, JudgedCall, MAX_ATTEMPTS, MAX_REJECTIONS, ModelTrouble, Past, Proof,
@@ -93,6 +96,7 @@ pub use record::{
     Codec, FIRST_FORMAT, FORMAT, Header, Index, IndexChange, IndexRow, Payload, Record,
 };
 pub use refusal::{Refusal, explain_cause};
+pub use shown::{Basis, Preview, PreviewForm};
 pub use state::{
     Active, Frame, FramePath, FramePhase, Origin, Phase, Run, State, Status, ThreadKind,
 };
