@@ -7,6 +7,7 @@
 //! - [`next`]: what may go on now?
 mod action;
 mod apply;
+mod builtin;
 mod confirm;
 mod context;
 mod decide;
@@ -36,6 +37,7 @@ mod principal;
 mod prompt;
 mod record;
 mod refusal;
+mod shown;
 pub mod spans;
 mod state;
 mod tally;
@@ -44,6 +46,7 @@ mod transcript;
 
 pub use action::{Action, ActionStatus, Doubt, Role, ToolFacts, Wait, Warrant, WarrantFrom};
 pub use apply::apply;
+pub use builtin::Builtin;
 pub use confirm::{BadField, Confirmation, FieldKind, Filled, InputField};
 pub use context::{ContextRule, fit};
 pub use decide::{
@@ -95,6 +98,7 @@ pub use record::{
     Codec, FIRST_FORMAT, FORMAT, Header, Index, IndexChange, IndexRow, Payload, Record,
 };
 pub use refusal::{Refusal, explain_cause};
+pub use shown::{Basis, Preview, PreviewForm};
 pub use state::{
     Active, Frame, FramePath, FramePhase, Origin, Phase, Run, State, Status, ThreadKind,
 };
