@@ -106,6 +106,10 @@ pub(crate) fn action(
         None if asked.fields.is_empty() => out.push_str(&json_block(&request.args, &indent)),
         None => out.push_str(&form(&asked.fields)),
     }
+    if let Some(preview) = &request.preview {
+        let _ = writeln!(out, "     {}", line(&preview.title));
+        let _ = writeln!(out, "{}", terminal::block(&preview.body, &indent));
+    }
     let by = if config.requires_token {
         "  (to let it run: by a token or a link that a server gave)"
     } else {

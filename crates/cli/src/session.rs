@@ -220,7 +220,8 @@ impl Session {
     pub(crate) async fn view(&self, key: &ThreadKey) -> Result<(Arc<State>, RunView), Failure> {
         let state = self.state(key).await?;
         let transcript = self.engine.transcript(key, &state).await?;
-        let view = RunView::new(&state, &transcript);
+        let shown = self.engine.show_run(&key.tenant, &state, &transcript);
+        let view = shown.await?;
         Ok((state, view))
     }
 

@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 use crate::{
-    ActionId, Actor, Digest, Effect, FramePath, GrantUse, Hooks, InterruptId, Params, RunId, Span,
-    ThreadId, Timestamp, ToolKind, Verdict, hex,
+    ActionId, Actor, Basis, Digest, Effect, FramePath, GrantUse, Hooks, InterruptId, Params, RunId,
+    Shown, Span, ThreadId, Timestamp, ToolKind, Verdict, hex,
 };
 
 /// An action that is not settled yet.
@@ -54,6 +54,9 @@ pub struct Action {
     /// From when on the absence of the last attempt's effect can be trusted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub settle_at: Option<Timestamp>,
+    /// What a person is shown of it beside its arguments.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shown: Option<Box<Shown>>,
     /// It is part of a call that the policy wants a token for, which may be over by now.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub of_token: bool,
@@ -249,6 +252,17 @@ pub enum WarrantFrom {
 }
 
 impl Action {
+    /// What it holds on to of what was shown: only what a person looked at binds a call.
+    #[must_use]
+    pub fn basis(&self) -> Option<Basis> {
+        let by_person = matches!(
+            self.warrant().map(|warrant| &warrant.from),
+            Some(WarrantFrom::Person { .. })
+        );
+        let shown = self.shown.as_ref().filter(|_| by_person);
+        shown.and_then(|shown| shown.basis)
+    }
+
     /// Whether the policy wants a token for letting it run, or what it is part of.
     #[must_use]
     pub const fn requires_token(&self) -> bool {

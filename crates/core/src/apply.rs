@@ -404,8 +404,12 @@ pub fn apply(state: &mut State, at: Timestamp, by: &Actor, event: &Event) {
             action,
             reason: _,
             interrupt,
+            shown,
         } => {
             if let Some(action) = state.actions.get_mut(action) {
+                if shown.is_some() {
+                    action.shown.clone_from(shown);
+                }
                 action.status = ActionStatus::Held {
                     interrupt: *interrupt,
                 };
@@ -563,6 +567,7 @@ fn model_replied(state: &mut State, path: &FramePath, calls: &[Called]) {
             kind,
             rule: _,
             grant,
+            shown,
             held_by,
         } = &called.fate
         else {
@@ -602,6 +607,7 @@ fn model_replied(state: &mut State, path: &FramePath, calls: &[Called]) {
             attempts: 0,
             progress: 0,
             settle_at: None,
+            shown: shown.clone(),
             of_token: false,
             passed: false,
             doubt: Doubt::None,

@@ -220,6 +220,12 @@ pub(crate) fn decide_on(
             attempt,
             reason,
         } => effect::withheld(&mut draft, action, attempt, reason)?,
+        Command::ActionOutdated {
+            action,
+            attempt,
+            reason,
+            shown,
+        } => effect::outdated(&mut draft, action, attempt, reason, shown)?,
         Command::ActionOrphaned { action, attempt } => {
             effect::orphaned(&mut draft, action, attempt)?
         }

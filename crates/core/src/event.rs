@@ -8,8 +8,8 @@ use serde_json::Value;
 use crate::{
     Action, ActionId, Breakpoints, Decision, Digest, Effect, FramePath, Grant, GrantId, GrantUse,
     Hooks, Interrupt, InterruptId, InterruptStatus, Limits, Lookup, Outcome, Params, Principal,
-    RunId, Span, State, ThreadId, ThreadKind, Timestamp, ToolCall, ToolFacts, ToolKind, Verdict,
-    Via,
+    RunId, Shown, Span, State, ThreadId, ThreadKind, Timestamp, ToolCall, ToolFacts, ToolKind,
+    Verdict, Via,
 };
 
 /// One thing that happened.
@@ -243,6 +243,9 @@ pub enum Event {
         reason: String,
         /// The question that follows.
         interrupt: InterruptId,
+        /// What a person is shown of it now, where that has changed.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        shown: Option<Box<Shown>>,
     },
     /// The tool's own compensation is bound to an effect.
     CompensationBound {
@@ -451,6 +454,9 @@ pub enum Fate {
         /// The grant that lets it pass without asking anybody.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         grant: Option<GrantUse>,
+        /// What a person is shown of it beside its arguments.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        shown: Option<Box<Shown>>,
         /// The question that follows, for which it waits: because it is asked about, or because it shares the turn with
         /// a call that is.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -575,6 +581,9 @@ pub struct Decided {
     /// What was allowed for further calls by it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grant: Option<Box<Grant>>,
+    /// What an edited call would do, as its tool says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shown: Option<Box<Shown>>,
 }
 
 /// How a call that reported its outcome ended.

@@ -98,7 +98,7 @@ pub use record::{
     Codec, FIRST_FORMAT, FORMAT, Header, Index, IndexChange, IndexRow, Payload, Record,
 };
 pub use refusal::{Refusal, explain_cause};
-pub use shown::{Basis, Preview, PreviewForm};
+pub use shown::{Basis, Preview, PreviewForm, Shown, keep_preview, read_preview};
 pub use state::{
     Active, Frame, FramePath, FramePhase, Origin, Phase, Run, State, Status, ThreadKind,
 };

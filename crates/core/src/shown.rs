@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::Digest;
+use crate::{Digest, Payload, ThreadId};
 
 /// What a call would do, as its tool sees it before it is made.
 ///
@@ -42,6 +42,69 @@ impl Preview {
     pub const fn with_basis(mut self, basis: Basis) -> Self {
         self.basis = Some(basis);
         self
+    }
+}
+
+/// What an action keeps of the preview that was shown of it. Its body may be long, and is kept apart.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Shown {
+    /// One line: what it is about.
+    pub title: String,
+    /// The digest under which all of it is kept.
+    pub kept: Digest,
+    /// What it was made from, and what it would lead to, where a tool can hold on to that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub basis: Option<Basis>,
+}
+
+/// How much of a title an action keeps, in bytes.
+const MAX_TITLE: usize = 200;
+
+/// A preview as it is kept, apart from the head: its bytes, and what the action keeps of it. It is that of one thread alone, so that
+/// nothing of other threads depends on it.
+///
+/// # Errors
+///
+/// It cannot be written as JSON.
+pub fn keep_preview(
+    thread: ThreadId,
+    preview: &Preview,
+) -> Result<(Shown, Payload), serde_json::Error> {
+    let kept = KeptPreview {
+        thread,
+        preview: preview.clone(),
+    };
+    let bytes = serde_json::to_vec(&kept)?;
+    let title = &preview.title[..preview.title.floor_char_boundary(MAX_TITLE)];
+    let shown = Shown {
+        title: title.to_owned(),
+        kept: Digest::of(&bytes),
+        basis: preview.basis,
+    };
+    Ok((shown, Payload::json(bytes)))
+}
+
+/// Reads a preview that was kept.
+///
+/// # Errors
+///
+/// It is none.
+pub fn read_preview(payload: &Payload) -> Result<Preview, serde_json::Error> {
+    let kept: KeptPreview = serde_json::from_slice(&payload.bytes)?;
+    Ok(kept.preview)
+}
+
+#[derive(Serialize, Deserialize)]
+struct KeptPreview {
+    thread: ThreadId,
+    preview: Preview,
+}
+
+/// The digest of all that is shown about a call: what is said about it, and its preview.
+pub(crate) fn digest_of_shown(text: &str, shown: Option<&Shown>) -> Digest {
+    match shown {
+        None => Digest::of(text.as_bytes()),
+        Some(shown) => Digest::of(format!("{text}\0{}", shown.kept).as_bytes()),
     }
 }
 

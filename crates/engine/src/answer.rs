@@ -193,12 +193,15 @@ impl Engine {
                 answer,
                 bond,
             } = given;
-            let misfits = self.misfits(&thread, interrupt, &answer).await?;
+            let mut misfits = self.misfits(&thread, interrupt, &answer).await?;
+            let edited = self.show_edited(&thread, interrupt, &answer, &mut misfits);
+            let shown = edited.await?;
             replies.push(Reply {
                 interrupt,
                 answer,
                 misfits,
                 lacking,
+                shown,
                 bond,
             });
         }

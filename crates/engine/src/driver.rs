@@ -428,6 +428,7 @@ pub(crate) const fn is_report(command: &Command) -> bool {
         | Command::ModelLost { .. }
         | Command::ActionEnded { .. }
         | Command::ActionWithheld { .. }
+        | Command::ActionOutdated { .. }
         | Command::ActionOrphaned { .. }
         | Command::LookedUp { .. } => true,
         Command::StartRun { .. }
@@ -454,6 +455,8 @@ pub(crate) const fn is_report(command: &Command) -> bool {
 const fn is_call_outcome(command: &Command) -> bool {
     matches!(
         command,
-        Command::ActionEnded { .. } | Command::ActionWithheld { .. }
+        Command::ActionEnded { .. }
+            | Command::ActionWithheld { .. }
+            | Command::ActionOutdated { .. }
     )
 }

@@ -4,12 +4,15 @@ use std::{sync::Arc, time::Duration};
 
 use holdpoint_core::{
     Action, ActionId, ActionStatus, Command, Effect, FramePath, Lookup, ModelTrouble, Outcome,
-    Role, State, Timestamp, Work,
+    Preview, Role, State, Timestamp, Work,
 };
-use holdpoint_store::failpoint;
+use holdpoint_store::{ThreadKey, failpoint};
 use holdpoint_tools::{Call, SharedSteps};
 
-use crate::Agent;
+use crate::{
+    Agent, Engine,
+    shown::{self, Again},
+};
 
 /// How long after its deadline a tool is given to report that it was stopped.
 const GRACE: Duration = Duration::from_millis(500);
@@ -105,37 +108,57 @@ impl Flight {
 
 /// Makes one call, whose *started* record is committed.
 pub(crate) async fn make_call(
+    engine: Engine,
+    thread: ThreadKey,
     agent: Arc<Agent>,
     action: Action,
     attempt: u32,
-    key: String,
     now: Timestamp,
     steps: Option<SharedSteps>,
 ) -> Landing {
+    let key = action.idempotency_key(thread.thread);
     let made = outcome_of(&agent, &action, &key, now, steps).await;
     failpoint::hit("engine.call.after");
     let action = action.id;
+    let ended = |outcome| Command::ActionEnded {
+        action,
+        attempt,
+        outcome,
+        past: None,
+    };
     let command = match made {
-        Ok(outcome) => Command::ActionEnded {
-            action,
-            attempt,
-            outcome,
-            past: None,
-        },
-        Err(TooLate { reason }) => Command::ActionWithheld {
+        Ok(outcome) => ended(outcome),
+        Err(NotMade::TooLate { reason }) => Command::ActionWithheld {
             action,
             attempt,
             reason,
         },
+        Err(NotMade::Outdated(preview)) => match engine.keep_shown(&thread, &preview).await {
+            Ok(shown) => Command::ActionOutdated {
+                action,
+                attempt,
+                reason: format!(
+                    "{}: it would not do any more what was approved",
+                    preview.title
+                ),
+                shown: Box::new(shown),
+            },
+            Err(error) => Command::ActionWithheld {
+                action,
+                attempt,
+                reason: error.to_string(),
+            },
+        },
     };
-    Landing {
-        commands: vec![command],
-    }
+    Landing::of(command)
 }
 
-/// A call was not made, because too little of its time was left when its record was committed.
-struct TooLate {
-    reason: String,
+/// A call was certainly not made.
+enum NotMade {
+    /// Too little of its time was left when its record was committed.
+    TooLate { reason: String },
+    /// It would not do any more what was approved, but this.
+    Outdated(Box<Preview>),
 }
 
 async fn outcome_of(
@@ -144,7 +167,7 @@ async fn outcome_of(
     key: &str,
     now: Timestamp,
     steps: Option<SharedSteps>,
-) -> Result<Outcome, TooLate> {
+) -> Result<Outcome, NotMade> {
     let name = &action.tool.name;
     let ActionStatus::Started {
         epoch, deadline, ..
@@ -162,9 +185,15 @@ async fn outcome_of(
     let remaining = Duration::from(deadline.since(now));
     if remaining < Duration::from(action.tool.timeout) / 2 {
         let reason = "recording that it starts took too much of its time".to_owned();
-        return Err(TooLate { reason });
+        return Err(NotMade::TooLate { reason });
+    }
+    match shown::look_again(&*tool, action).await {
+        Again::Same => {}
+        Again::Other(preview) => return Err(NotMade::Outdated(preview)),
+        Again::Impossible(error) => return Ok(Outcome::Failed { error }),
     }
     failpoint::hit("engine.call.before");
+    let basis = action.basis();
     let call = Call {
         tool: name,
         args: &action.params,
@@ -172,7 +201,7 @@ async fn outcome_of(
         epoch,
         remaining,
         step: action.step.as_deref(),
-        basis: None,
+        basis: basis.as_ref(),
     };
     let made = async {
         match steps {
@@ -215,6 +244,7 @@ pub(crate) async fn look_up(agent: Arc<Agent>, action: Action, key: String, epoc
         },
         Some(tool) => {
             let remaining = Duration::from(action.tool.timeout);
+            let basis = action.basis();
             let call = Call {
                 tool: &action.tool.name,
                 args: &action.params,
@@ -222,7 +252,7 @@ pub(crate) async fn look_up(agent: Arc<Agent>, action: Action, key: String, epoc
                 epoch,
                 remaining,
                 step: action.step.as_deref(),
-                basis: None,
+                basis: basis.as_ref(),
             };
             let asked = tokio::time::timeout(remaining + GRACE, tool.lookup(call)).await;
             asked.unwrap_or_else(|_| Lookup::Unknown {

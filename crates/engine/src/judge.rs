@@ -137,6 +137,7 @@ fn judge_one(caller: Caller<'_>, call: &ToolCall) -> Result<Judged, String> {
         verdict,
         rule,
         reserved: None,
+        shown: None,
     })
 }
 

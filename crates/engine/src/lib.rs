@@ -29,6 +29,7 @@ mod request;
 mod respond;
 mod rights;
 mod runs;
+mod shown;
 mod submit;
 mod summary;
 mod task;

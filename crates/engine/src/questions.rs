@@ -315,12 +315,15 @@ impl Engine {
         state: &State,
         interrupt: &Interrupt,
     ) -> Result<Question, Error> {
+        let mut shown = InterruptView::new(state, interrupt);
+        self.fill_previews(&key.tenant, state, std::slice::from_mut(&mut shown))
+            .await?;
         Ok(Question {
             key: key.clone(),
             asker: state.kind,
             workflow: state.agent.clone(),
             node: state.session.clone(),
-            shown: InterruptView::new(state, interrupt),
+            shown,
             text: self.reason(key, state, interrupt).await?,
             interrupt: interrupt.clone(),
             status: InterruptStatus::Pending,

@@ -87,7 +87,7 @@ impl Engine {
             return Err(Refusal::NotFound.into());
         };
         let transcript = self.transcript(key, &state).await?;
-        Ok(RunView::new(&state, &transcript))
+        self.show_run(&key.tenant, &state, &transcript).await
     }
 
     /// What a pending interrupt asks, in full: where the model asks in plain words, these words.
@@ -265,13 +265,16 @@ impl Engine {
             let state = self.thread(&key, Some(&head))?.state;
             // It may have been answered since the rows were read.
             if let Some(interrupt) = state.interrupts.get(&id) {
+                let mut shown = InterruptView::new(&state, interrupt);
+                self.fill_previews(&tenant, &state, std::slice::from_mut(&mut shown))
+                    .await?;
                 page.interrupts.push(PendingView {
                     thread_id: row.thread,
                     agent: state.agent.clone(),
                     session: state.session.clone(),
                     run: state.run.as_ref().map(|run| run.id),
                     text: explain(&state, interrupt),
-                    interrupt: InterruptView::new(&state, interrupt),
+                    interrupt: shown,
                 });
             }
         }

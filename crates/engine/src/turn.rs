@@ -215,7 +215,9 @@ async fn judged(
         frame: &turn.frame,
         user,
     };
-    engine.judged(key, caller, calls, &turn.grants).await
+    let mut judged = engine.judged(key, caller, calls, &turn.grants).await?;
+    engine.show(key, agent, &turn.frame, &mut judged).await?;
+    Ok(judged)
 }
 
 /// Refuses what would make more calls wait for people than there is room for.

@@ -4,8 +4,8 @@
 
 use holdpoint_core::{
     Action, ActionStatus, Actor, Allowed, Ask, Cause, Digest, Effect, FramePath, FramePhase,
-    InputField, Interrupt, InterruptId, InterruptKind, Message, OnTimeout, Phase, Prompt, Role,
-    RunId, RunOutcome, State, Status, Step, Stop, Subject, ThreadId, Timestamp, Transcript,
+    InputField, Interrupt, InterruptId, InterruptKind, Message, OnTimeout, Phase, Preview, Prompt,
+    Role, RunId, RunOutcome, State, Status, Step, Stop, Subject, ThreadId, Timestamp, Transcript,
     call_lines, default_description,
 };
 use serde::Serialize;
@@ -146,6 +146,9 @@ pub struct ActionRequest {
     pub args: Value,
     /// What the person is told.
     pub description: String,
+    /// What it would do, where its tool says so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub preview: Option<Preview>,
 }
 
 /// What may be said of one thing that is asked about.
@@ -243,6 +246,7 @@ impl InterruptView {
                 name,
                 args,
                 description,
+                preview: None,
             });
         }
         Self {

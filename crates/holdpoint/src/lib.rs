@@ -16,7 +16,7 @@
 //! #         let told = request.messages.iter().any(|it| matches!(it, holdpoint::Message::Tool { .. }));
 //! #         let call = holdpoint::ToolCall { id: "c1".into(), name: "refund".into(), arguments: "{}".into() };
 //! #         let (text, calls) = if told { ("done".into(), vec![]) } else { (String::new(), vec![call]) };
-//! #         Ok(holdpoint::Reply { text, calls, usage: Default::default() })
+//! #         Ok(holdpoint::Reply { text, calls, ..Default::default() })
 //! #     }
 //! # }
 //! # tokio::runtime::Runtime::new().unwrap().block_on(async {

@@ -169,6 +169,7 @@ pub(super) fn decide_action(
             action.version += 1;
             action.params = edited_action.args.clone();
             action.params_hash = action.params.hash(&action.tool.name, &action.tool.version);
+            action.shown.clone_from(&decided.shown);
             allow(action);
         }
         Decision::Reject { .. } => return reject(state, decided.action_id),

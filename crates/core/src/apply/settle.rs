@@ -106,6 +106,7 @@ pub(super) fn bind_compensation(state: &mut State, id: ActionId, compensation: A
         attempts: 0,
         progress: 0,
         settle_at: None,
+        shown: None,
         of_token: original.requires_token(),
         passed: true,
         doubt: match original.doubt {

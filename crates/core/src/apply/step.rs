@@ -54,6 +54,7 @@ pub(super) fn start(state: &mut State, parent: ActionId, begun: &Begun<'_>) {
         grant: None,
         attempts: begun.attempt,
         progress: 0,
+        shown: None,
         of_token: call.requires_token(),
         passed: true,
         doubt: Doubt::None,

@@ -97,11 +97,14 @@ fn check(draft: &Draft<'_>, reply: &Reply, given_before: usize) -> Result<Taken,
         let params_hash = fit(state, at, ask, &decision, &reply.misfits)?;
         let given_before = given_before + granted(&decisions);
         let grant = grant::given(draft, given_before, at, id, ask, &decision)?;
+        let shown = reply.shown.iter().find(|(id, _)| *id == ask.action_id);
+        let shown = shown.filter(|_| decision.kind() == DecisionKind::Edit);
         decisions.push(Decided {
             action_id: ask.action_id,
             decision,
             params_hash,
             grant,
+            shown: shown.map(|(_, shown)| Box::new(shown.clone())),
         });
     }
     if reply.bond.pass.is_some() {

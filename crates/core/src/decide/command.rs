@@ -3,8 +3,8 @@
 use crate::{
     Action, ActionId, Answer, Bond, Breakpoints, Carried, Confirmation, Digest, Effect, FramePath,
     Grant, GrantId, GrantUse, InterruptId, InterruptKind, InterruptMode, Limits, Lookup, OnTimeout,
-    Outcome, Params, Prompt, RunId, Span, State, ThreadId, Timestamp, ToolCall, ToolFacts, Usage,
-    Verdict,
+    Outcome, Params, Prompt, RunId, Shown, Span, State, ThreadId, Timestamp, ToolCall, ToolFacts,
+    Usage, Verdict,
 };
 
 /// What can be asked of a thread.
@@ -205,6 +205,17 @@ pub enum Command {
         /// Why.
         reason: String,
     },
+    /// A call that is recorded as started was certainly not made, because it would not do any more what was shown.
+    ActionOutdated {
+        /// The action.
+        action: ActionId,
+        /// This attempt.
+        attempt: u32,
+        /// What has changed, for a person to read.
+        reason: String,
+        /// What it would do now.
+        shown: Box<Shown>,
+    },
     /// The driver that made a call died, and deadline and settle time have passed.
     ActionOrphaned {
         /// The action.
@@ -285,6 +296,8 @@ pub struct Reply {
     pub misfits: Vec<(ActionId, String)>,
     /// The calls it is about whose requester lacks a permission by now, and which.
     pub lacking: Vec<(ActionId, String)>,
+    /// What edited calls would do, as their tools say.
+    pub shown: Vec<(ActionId, Shown)>,
     /// What it is bound to besides the question.
     pub bond: Bond,
 }
@@ -315,6 +328,8 @@ pub struct Judged {
     pub rule: Option<String>,
     /// A grant that is wider than the thread, of which a use is reserved for this call.
     pub reserved: Option<GrantUse>,
+    /// What a person is shown of it beside its arguments.
+    pub shown: Option<Box<Shown>>,
 }
 
 /// How a model call failed. All but a rejection may work later.

@@ -7,8 +7,9 @@ use super::{
 use crate::{
     Action, ActionId, ActionStatus, AfterLookup, AfterUnknown, Allowed, Ask, Cause, DecisionKind,
     Digest, Doubt, Effect, Event, Finish, InterruptKind, LimitKind, Lookup, Outcome, Refusal, Role,
-    Seen, Side, State, Stop, Subject, ToolKind, Verdict, Warrant, WarrantFrom,
+    Seen, Shown, Side, State, Stop, Subject, ToolKind, Verdict, Warrant, WarrantFrom,
     apply::may_be_retried, event::content_of, next::may_start, preview::default_description,
+    shown::digest_of_shown,
 };
 
 /// What a person is told when two attempts at one write may both have been done.
@@ -133,6 +134,7 @@ fn ask_after_all(draft: &mut Draft<'_>, id: ActionId, reason: String) {
         action: id,
         reason: reason.clone(),
         interrupt,
+        shown: None,
     });
     let (kind, cause) = (InterruptKind::Approval, Cause::HumanApproval);
     let question = Question {
@@ -165,7 +167,7 @@ pub(super) fn ask_by_policy(action: &Action) -> Ask {
             tool_version: action.tool.version.clone(),
             schema: Digest::default(),
             params_hash: action.params_hash,
-            preview: Digest::of(shown.as_bytes()),
+            preview: digest_of_shown(&shown, action.shown.as_deref()),
         },
         allowed,
         description,
@@ -212,6 +214,7 @@ fn void(draft: &mut Draft<'_>, id: ActionId, refusal: &Refusal) {
         action: id,
         reason: refusal.to_string(),
         interrupt,
+        shown: None,
     });
     let ask = Ask {
         action_id: id,
@@ -264,6 +267,58 @@ pub(super) fn ended(
         Outcome::Failed { error } => finish(draft, id, attempt, Finish::Failed { error }),
         Outcome::Unknown { reason } => unknown(draft, id, &reason, Seen::ByItsDriver),
     }
+    Ok(())
+}
+
+/// A call was not made, because it would not do any more what a person was shown: they are shown what it would do now.
+pub(super) fn outdated(
+    draft: &mut Draft<'_>,
+    id: ActionId,
+    attempt: u32,
+    reason: String,
+    shown: Box<Shown>,
+) -> Result<(), Refusal> {
+    let action = draft.state.actions.get(&id).filter(|action| {
+        let in_flight = matches!(action.status, ActionStatus::Started { .. });
+        let undone = action.doubt != Doubt::EarlierAttemptDone;
+        // Of nothing else is anybody shown what it would do.
+        let is_plain = action.role == Role::Call && !action.is_entered();
+        let current = in_flight && action.attempts == attempt;
+        current && is_plain && undone && draft.wants(action)
+    });
+    let Some(action) = action else {
+        let error = format!("the call was not made: {reason}");
+        return ended(draft, id, attempt, Outcome::Failed { error }, None);
+    };
+    let (frame, asked) = match action.warrant().map(|warrant| &warrant.from) {
+        Some(WarrantFrom::Person { interrupt, .. }) => (action.frame.clone(), Some(*interrupt)),
+        Some(_) | None => (action.frame.clone(), None),
+    };
+    let retry_at = draft.now;
+    draft.emit(Event::ActionWithheld {
+        action: id,
+        attempt,
+        reason: reason.clone(),
+        retry_at,
+    });
+    let interrupt = draft.context.seed.interrupt_id();
+    draft.emit(Event::WarrantVoided {
+        action: id,
+        reason: reason.clone(),
+        interrupt,
+        shown: Some(shown),
+    });
+    let Some(action) = draft.state.actions.get(&id) else {
+        return Ok(());
+    };
+    let question = Question {
+        id: interrupt,
+        kind: InterruptKind::Approval,
+        cause: Cause::HumanApproval,
+        frame,
+        asks: vec![ask_by_policy(action)],
+    };
+    model::raise_instead(draft, question, asked, vec![reason]);
     Ok(())
 }
 

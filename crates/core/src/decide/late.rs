@@ -46,7 +46,10 @@ pub(super) fn for_open(draft: &mut Draft<'_>, attempt: u32, outcome: Outcome, mu
         return;
     }
     let repeatable = action.tool.effect != Effect::Write;
-    if (undecided && action.attempts == attempt && conclusive) || (repeatable && done) {
+    // It was recorded as not made, and a person is asked whether it may be: it was made already.
+    let is_held = matches!(action.status, ActionStatus::Held { .. });
+    let at_once = repeatable || is_held;
+    if (undecided && action.attempts == attempt && conclusive) || (at_once && done) {
         withdraw(draft, &action);
         let failure = match &outcome {
             Outcome::Failed { error } => Some(error.clone()),

@@ -5,9 +5,10 @@ use super::{
 };
 use crate::{
     ActionId, AfterModel, Allowed, Ask, Breakpoints, Called, Carried, Cause, Confirmation,
-    DecisionKind, Digest, Event, Fate, FramePath, FramePhase, Interrupt, InterruptId,
-    InterruptKind, InterruptMode, LimitKind, OnTimeout, Params, Refusal, Seen, Side, Span, Stop,
-    Subject, ToolCall, Usage, Verdict, next::may_start, preview::default_description,
+    DecisionKind, Event, Fate, FramePath, FramePhase, Interrupt, InterruptId, InterruptKind,
+    InterruptMode, LimitKind, OnTimeout, Params, Refusal, Seen, Side, Span, Stop, Subject,
+    ToolCall, Usage, Verdict, next::may_start, preview::default_description,
+    shown::digest_of_shown,
 };
 
 pub(super) fn start(draft: &mut Draft<'_>, frame: FramePath, epoch: u64) -> Result<(), Refusal> {
@@ -118,6 +119,7 @@ pub(super) fn replied(
                     kind: judged.tool.kind,
                     rule: judged.rule,
                     grant,
+                    shown: judged.shown,
                     held_by: None,
                 }
             }
@@ -207,7 +209,7 @@ fn ask_for(id: ActionId, judged: &Judged) -> Option<Ask> {
             tool_version: version.clone(),
             schema: judged.schema,
             params_hash: judged.params.hash(name, version),
-            preview: Digest::of(shown.as_bytes()),
+            preview: digest_of_shown(&shown, judged.shown.as_deref()),
         },
         allowed: terms.allowed.clone(),
         description: terms.description.clone(),

@@ -6,7 +6,7 @@ use super::{Draft, RestatedCall, ToolNow, effect, model, model::Question};
 use crate::{
     Action, ActionStatus, Allowed, Ask, Cause, DecisionKind, Digest, Event, FramePath, InterruptId,
     InterruptKind, InterruptStatus, Refusal, Restated, Role, State, Subject, ToolKind, Verdict,
-    preview::default_description,
+    preview::default_description, shown::digest_of_shown,
 };
 
 /// A question belongs to one frame, so there is one for each.
@@ -225,7 +225,7 @@ fn ask_again(action: &Action, call: RestatedCall) -> (Restated, Ask) {
         tool_version: tool.version.clone(),
         schema,
         params_hash,
-        preview: Digest::of(shown.as_bytes()),
+        preview: digest_of_shown(&shown, action.shown.as_deref()),
     };
     let ask = Ask {
         action_id: action.id,

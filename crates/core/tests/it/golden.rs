@@ -8,16 +8,16 @@ use std::{collections::BTreeMap, collections::BTreeSet, fmt, fs, path::PathBuf};
 
 use holdpoint_core::{
     Action, ActionId, ActionStatus, Active, Actor, AfterLate, AfterLookup, AfterModel,
-    AfterUnknown, Allowed, Ask, Breakpoints, Builtin, Called, Carried, Cause, Choice, Codec,
+    AfterUnknown, Allowed, Ask, Basis, Breakpoints, Builtin, Called, Carried, Cause, Choice, Codec,
     Confirmation, ContextRule, Credential, Decided, Decision, DecisionKind, Definition, Digest,
     Doubt, EditedAction, Effect, Entry, Event, FIRST_FORMAT, FORMAT, Fate, FieldKind, Finish,
     Frame, FramePath, FramePhase, Gate, Grant, GrantId, GrantTerms, GrantUse, Hooks, HttpBody,
     HttpHeader, HttpMethod, HttpRequest, Index, InputField, Interrupt, InterruptId, InterruptKind,
     InterruptMode, InterruptStatus, Like, LimitKind, Limits, Lookup, Matches, OnTimeout, Origin,
     Outcome, Payload, Phase, Policy, Principal, PrincipalKind, Prompt, Record, Restated, Role,
-    Rule, Ruling, Run, RunId, RunOutcome, Runner, Sampling, Scope, Seed, Seen, Side, Span, State,
-    Stop, Subagent, Subject, Template, Terms, ThreadId, ThreadKind, Timestamp, ToolCall, ToolFacts,
-    ToolKind, ToolSpec, UrlTemplate, Usage, Verdict, Via, Wait, Warrant, WarrantFrom,
+    Rule, Ruling, Run, RunId, RunOutcome, Runner, Sampling, Scope, Seed, Seen, Shown, Side, Span,
+    State, Stop, Subagent, Subject, Template, Terms, ThreadId, ThreadKind, Timestamp, ToolCall,
+    ToolFacts, ToolKind, ToolSpec, UrlTemplate, Usage, Verdict, Via, Wait, Warrant, WarrantFrom,
     decode_definition, decode_head, decode_records, hex,
 };
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
@@ -250,6 +250,7 @@ fn action(number: u8, status: ActionStatus) -> Action {
         passed: false,
         doubt: Doubt::None,
         status,
+        shown: None,
     }
 }
 
@@ -526,6 +527,7 @@ fn answers() -> Vec<Event> {
             decision,
             params_hash,
             grant: (number == 2).then(|| Box::new(grant())),
+            shown: None,
         }
     });
     let decided: Vec<Decided> = decided.collect();
@@ -596,6 +598,7 @@ fn turns() -> Vec<Event> {
         rule: Some(text("args.n > 100")),
         grant: Some(grant_use()),
         held_by: Some(int(8)),
+        shown: None,
     };
     let fate = |effect, kind, verdict| Fate::Action {
         id: act(1),
@@ -609,6 +612,7 @@ fn turns() -> Vec<Event> {
         rule: None,
         grant: None,
         held_by: None,
+        shown: None,
     };
     let plainly_asked = Verdict::Ask(Terms::new(Allowed::standard()));
     let calls = vec![
@@ -775,6 +779,7 @@ fn effects() -> Vec<Event> {
             action: act(1),
             reason: text("it changed"),
             interrupt: int(8),
+            shown: None,
         },
         Event::CompensationBound {
             action: act(1),
@@ -1426,6 +1431,17 @@ impl Stored {
     }
 }
 
+fn shown() -> Shown {
+    Shown {
+        title: text("Write 2 lines to a.txt"),
+        kept: Digest::of(b"preview"),
+        basis: Some(Basis {
+            before: Digest::of(b"old"),
+            after: Digest::of(b"new"),
+        }),
+    }
+}
+
 #[test]
 fn what_version_2_added_is_stored_so() {
     let carried = Carried {
@@ -1454,11 +1470,38 @@ fn what_version_2_added_is_stored_so() {
             then: AfterModel::SleepUntil { at: at(60) },
         },
         Event::FrameWoken { frame: subagent() },
+        Event::WarrantVoided {
+            action: act(1),
+            reason: text("it changed"),
+            interrupt: int(8),
+            shown: Some(Box::new(shown())),
+        },
+        Event::Answered {
+            interrupt: int(8),
+            status: InterruptStatus::Resolved,
+            decisions: vec![Decided {
+                action_id: act(1),
+                decision: Decision::Edit {
+                    edited_action: EditedAction {
+                        name: text("pay"),
+                        args: params("{}"),
+                    },
+                },
+                params_hash: Some(Digest::of(b"params")),
+                grant: None,
+                shown: Some(Box::new(shown())),
+            }],
+            roles: BTreeSet::new(),
+            permissions: BTreeSet::new(),
+            says: None,
+            via: None,
+        },
     ];
     check("v2/events.json", &events);
     let mut state = everything_open();
     state.format = FORMAT;
     state.actions = [Action {
+        shown: Some(Box::new(shown())),
         of_token: true,
         ..action(1, ActionStatus::Held { interrupt: int(1) })
     }]

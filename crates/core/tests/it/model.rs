@@ -16,8 +16,8 @@ use holdpoint_core::{
     ActionId, ActionStatus, Answer, Batch, Bond, Command, Confirmation, Damaged, Decision,
     DecisionKind, Digest, Effect, Event, FramePath, InterruptId, InterruptKind, InterruptMode,
     JudgedCall, Limits, Lookup, ModelTrouble, OnTimeout, Principal, PrincipalKind, Reply,
-    RestatedCall, Role, Span, State, Suspension, Timestamp, ToolKind, ToolNow, Usage, Verdict,
-    Work, decode_records, next,
+    RestatedCall, Role, Shown, Span, State, Suspension, Timestamp, ToolKind, ToolNow, Usage,
+    Verdict, Work, decode_records, next,
 };
 use proptest::{prelude::*, strategy::ValueTree, test_runner::TestRunner};
 
@@ -251,6 +251,18 @@ impl Life {
             },
             Work::Settle {
                 action, attempt, ..
+            } if how % 16 == 11 => Command::ActionOutdated {
+                action,
+                attempt,
+                reason: "it has changed".to_owned(),
+                shown: Box::new(Shown {
+                    title: "a page".to_owned(),
+                    kept: Digest::of(&[how]),
+                    basis: None,
+                }),
+            },
+            Work::Settle {
+                action, attempt, ..
             } if is_stepped(state, action) && how >= 40 => self.stepped(action, attempt, how / 4),
             Work::Settle {
                 action, attempt, ..
@@ -386,6 +398,7 @@ impl Life {
             answer,
             misfits: vec![],
             lacking: vec![],
+            shown: vec![],
             bond: Bond::default(),
         })
     }
@@ -482,6 +495,7 @@ impl Life {
                         answer,
                         misfits: vec![],
                         lacking: vec![],
+                        shown: vec![],
                         bond: Bond::default(),
                     }],
                 };

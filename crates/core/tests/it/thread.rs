@@ -121,6 +121,7 @@ pub(crate) fn call(id: &str, tool: ToolFacts, arguments: &str, verdict: Verdict)
             verdict,
             rule: None,
             reserved: None,
+            shown: None,
         }),
     }
 }
@@ -649,6 +650,7 @@ impl Thread {
                     answer,
                     misfits: vec![],
                     lacking: vec![],
+                    shown: vec![],
                     bond: Bond::default(),
                 }],
             },
@@ -665,6 +667,7 @@ impl Thread {
             answer: Answer::ByPosition(vec![decision]),
             misfits: vec![],
             lacking: vec![],
+            shown: vec![],
             bond: Bond::default(),
         });
         let answers = replies.collect();

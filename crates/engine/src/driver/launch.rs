@@ -110,15 +110,15 @@ impl Driver {
             .engine
             .agent(&self.thread.key.tenant, action.definition)
             .await?;
-        let key = action.idempotency_key(self.thread.state.thread);
         let steps: Option<SharedSteps> = if action.is_entered() {
             Some(Arc::new(self.enter(id, attempt).await?))
         } else {
             None
         };
         let now = self.engine.store().now();
+        let (engine, key) = (self.engine.clone(), self.thread.key.clone());
         Ok(Some(self.flights.spawn(crate::flight::make_call(
-            agent, action, attempt, key, now, steps,
+            engine, key, agent, action, attempt, now, steps,
         ))))
     }
 

@@ -7,6 +7,7 @@ mod drift;
 mod life;
 mod outbox;
 mod peers;
+mod previews;
 mod recovery;
 mod requests;
 mod stops;

@@ -635,6 +635,10 @@ fn thing(body: &mut String, question: &Question, at: usize, ask: &Ask) {
     if let Some(note) = &ask.description {
         let _ = writeln!(body, "<pre class=\"words\">{}</pre>", safe(note));
     }
+    if let Some(preview) = &request.preview {
+        let (title, text) = (safe(&preview.title), safe(&preview.body));
+        let _ = writeln!(body, "<h3>{title}</h3>\n<pre>{text}</pre>");
+    }
 }
 
 /// What may be said of each thing.

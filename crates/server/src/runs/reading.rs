@@ -330,7 +330,8 @@ async fn view(
     let thread = served.engine.run_state(&key, run).await?;
     let thread = thread.ok_or_else(|| Problem::not_found("run"))?;
     let transcript = served.engine.transcript(&key, &thread).await?;
-    let mut view = RunView::new(&thread, &transcript);
+    let engine = &served.engine;
+    let mut view = engine.show_run(&key.tenant, &thread, &transcript).await?;
     // What is due is closed by whoever looks next; reading changes nothing.
     let now = served.engine.store().now();
     view.interrupts.retain(|view| {

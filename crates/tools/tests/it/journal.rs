@@ -103,6 +103,7 @@ impl Journal {
                 decision: Decision::Answer { value },
                 params_hash: None,
                 grant: None,
+                shown: None,
             }],
             roles: BTreeSet::new(),
             permissions: BTreeSet::new(),

@@ -106,6 +106,7 @@ fn a_bad_answer_changes_nothing_and_the_right_one_works_after() {
             answer: Answer::ByPosition(vec![approve(), edit("pay", "{}")]),
             misfits: vec![(second, "`to` is missing".to_owned())],
             lacking: vec![],
+            shown: vec![],
             bond: Bond::default(),
         }],
     };
@@ -130,6 +131,7 @@ fn a_call_whose_requester_lost_a_permission_is_rejected_or_not_decided_at_all() 
             answer: Answer::ByPosition(decisions),
             misfits: vec![],
             lacking: vec![(second, "money".to_owned())],
+            shown: vec![],
             bond: Bond::default(),
         }],
     };
@@ -250,6 +252,7 @@ fn the_answer_keeps_who_gave_it_and_the_warrant_names_them() {
             answer: Answer::All(Decision::APPROVE),
             misfits: vec![],
             lacking: vec![],
+            shown: vec![],
             bond: Bond::default(),
         }],
     };
@@ -262,6 +265,7 @@ fn the_answer_keeps_who_gave_it_and_the_warrant_names_them() {
             decision: Decision::APPROVE,
             params_hash: Some(hash),
             grant: None,
+            shown: None,
         }],
         roles: by.roles,
         permissions: by.permissions,
@@ -292,6 +296,7 @@ fn an_agent_never_decides() {
             answer: Answer::All(Decision::APPROVE),
             misfits: vec![],
             lacking: vec![],
+            shown: vec![],
             bond: Bond::default(),
         }],
     };
@@ -312,6 +317,7 @@ fn for_another_tenant_it_is_as_if_it_were_not_there_whether_it_is_or_not() {
                 answer: Answer::All(Decision::APPROVE),
                 misfits: vec![],
                 lacking: vec![],
+                shown: vec![],
                 bond: Bond::default(),
             }],
         };
@@ -348,6 +354,7 @@ fn an_expired_interrupt_is_refused_from_the_very_moment_on() {
                 answer: Answer::All(Decision::APPROVE),
                 misfits: vec![],
                 lacking: vec![],
+                shown: vec![],
                 bond: Bond::default(),
             }],
         },

@@ -234,6 +234,7 @@ fn an_agent_never_confirms() {
         answer: Answer::All(Decision::APPROVE),
         misfits: vec![],
         lacking: vec![],
+        shown: vec![],
         bond: Bond::default(),
     };
     let answers = vec![reply];

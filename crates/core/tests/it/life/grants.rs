@@ -331,6 +331,7 @@ fn an_agent_never_grants() {
         answer: Answer::All(granting(terms(Matches::All))),
         misfits: vec![],
         lacking: vec![],
+        shown: vec![],
         bond: Bond::default(),
     }];
     let refusal = thread.tell(agent, Command::Answer { answers }).unwrap_err();

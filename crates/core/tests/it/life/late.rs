@@ -1,12 +1,13 @@
 //! Outcomes that come late: never dropped, and never overwriting.
 
 use holdpoint_core::{
-    Action, ActionId, ActionStatus, AfterLate, Decision, DecisionKind, Doubt, Effect, Event,
-    InterruptStatus, Lookup, Status,
+    Action, ActionId, ActionStatus, AfterLate, Command, Decision, DecisionKind, Digest, Doubt,
+    Effect, Event, InterruptStatus, Lookup, Shown, Status,
 };
 
 use crate::thread::{
-    Thread, committed, done, failed, free, lost, plain, with_both, with_compensation, with_lookup,
+    Thread, committed, done, failed, free, held, lost, plain, with_both, with_compensation,
+    with_lookup,
 };
 
 use DecisionKind::{Committed, Compensate};
@@ -278,4 +279,32 @@ fn a_call_is_not_made_again_for_being_withheld_when_an_earlier_attempt_turns_out
     thread.withhold(action, 2, "too late");
     assert!(thread.work().is_empty(), "{:?}", thread.work());
     assert_eq!(thread.allowed(), [Committed]);
+}
+
+#[test]
+fn a_call_that_is_to_be_allowed_once_more_is_not_made_again_when_it_turns_out_to_be_done() {
+    let mut thread = Thread::asked(vec![held("c1", "{}")]);
+    thread.answer(vec![Decision::APPROVE]).unwrap();
+    let action = thread.action("c1").id;
+    thread.start(action);
+    let first = thread.state.interrupts.clone();
+    thread.drive(Command::ActionOutdated {
+        action,
+        attempt: 1,
+        reason: "the page has changed".to_owned(),
+        shown: Box::new(Shown {
+            title: "Write the page".to_owned(),
+            kept: Digest::of(b"preview"),
+            basis: None,
+        }),
+    });
+    assert!(first.is_empty());
+    assert_eq!(thread.pending().changes, ["the page has changed"]);
+    assert_eq!(
+        thread.state.actions[&action].shown.as_ref().unwrap().title,
+        "Write the page"
+    );
+    thread.end(action, 1, done("written"));
+    assert!(thread.state.interrupts.is_empty());
+    assert_eq!(thread.told(), [("c1".to_owned(), "written".to_owned())]);
 }

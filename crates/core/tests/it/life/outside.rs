@@ -83,6 +83,7 @@ fn an_answer_that_does_not_fit_changes_nothing() {
         answer: Answer::All(say("Berlin")),
         misfits: vec![(thread.question().action_id, "must be a number".to_owned())],
         lacking: vec![],
+        shown: vec![],
         bond: Bond::default(),
     };
     let answers = vec![reply];
@@ -194,6 +195,7 @@ fn an_agent_never_answers() {
         answer: Answer::All(say("Berlin")),
         misfits: vec![],
         lacking: vec![],
+        shown: vec![],
         bond: Bond::default(),
     }];
     let refusal = thread.tell(agent, Command::Answer { answers }).unwrap_err();

@@ -35,6 +35,7 @@ fn answer(thread: &mut Thread, by: Principal, bond: Bond) -> Result<Vec<Event>, 
             answer: Answer::All(Decision::APPROVE),
             misfits: vec![],
             lacking: vec![],
+            shown: vec![],
             bond,
         }],
     };
@@ -176,6 +177,7 @@ fn an_approval_by_a_pass_must_say_what_was_seen_and_a_rejection_need_not() {
             answer: Answer::All(Decision::Reject { message: None }),
             misfits: vec![],
             lacking: vec![],
+            shown: vec![],
             bond: blind,
         }],
     };
@@ -244,6 +246,7 @@ fn where_the_policy_wants_a_pass_nothing_runs_without_one_and_no_is_always_taken
             answer: Answer::All(Decision::Reject { message: None }),
             misfits: vec![],
             lacking: vec![],
+            shown: vec![],
             bond: Bond::default(),
         }],
     };
@@ -276,6 +279,7 @@ fn a_pass_that_the_policy_wants_gives_no_standing_grant() {
             answer: Answer::All(always),
             misfits: vec![],
             lacking: vec![],
+            shown: vec![],
             bond,
         }],
     };

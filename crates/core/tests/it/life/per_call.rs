@@ -33,6 +33,7 @@ fn reply(interrupt: InterruptId, answer: Answer) -> Reply {
         answer,
         misfits: vec![],
         lacking: vec![],
+        shown: vec![],
         bond: Bond::default(),
     }
 }
