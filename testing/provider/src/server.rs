@@ -6,6 +6,7 @@ use std::{
     net::{Shutdown, TcpListener, TcpStream},
     sync::{Arc, Condvar, Mutex},
     thread,
+    time::Duration,
 };
 
 use serde_json::Value;
@@ -162,7 +163,7 @@ impl Answer {
 #[derive(Debug)]
 pub struct Server {
     port: u16,
-    asked: Arc<Mutex<Vec<Asked>>>,
+    asked: Arc<(Mutex<Vec<Asked>>, Condvar)>,
 }
 
 impl Server {
@@ -171,7 +172,7 @@ impl Server {
     pub fn start(answer: impl Fn(&Asked) -> Answer + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
-        let asked = Arc::new(Mutex::new(Vec::new()));
+        let asked = Arc::new((Mutex::new(Vec::new()), Condvar::new()));
         let (there, answer) = (Arc::clone(&asked), Arc::new(answer));
         thread::spawn(move || {
             for stream in listener.incoming() {
@@ -181,7 +182,8 @@ impl Server {
                     let Some(question) = read(&stream) else {
                         return;
                     };
-                    asked.lock().unwrap().push(question.clone());
+                    asked.0.lock().unwrap().push(question.clone());
+                    asked.1.notify_all();
                     // Whoever asked may be gone, as tests want them to be.
                     let _ = write(&stream, answer(&question));
                 });
@@ -211,7 +213,21 @@ impl Server {
     /// The requests that came.
     #[must_use]
     pub fn asked(&self) -> Vec<Asked> {
-        self.asked.lock().unwrap().clone()
+        self.asked.0.lock().unwrap().clone()
+    }
+
+    /// Waits until so many requests came.
+    ///
+    /// # Panics
+    ///
+    /// They do not come.
+    pub fn wait_for(&self, requests: usize) {
+        const PATIENCE: Duration = Duration::from_secs(30);
+        let asked = self.asked.0.lock().unwrap();
+        let fewer = |asked: &mut Vec<Asked>| asked.len() < requests;
+        let waited = self.asked.1.wait_timeout_while(asked, PATIENCE, fewer);
+        let has_timed_out = waited.unwrap().1.timed_out();
+        assert!(!has_timed_out, "fewer than {requests} requests came");
     }
 }
 
