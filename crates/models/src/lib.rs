@@ -16,6 +16,7 @@ mod providers;
 mod route;
 mod scenario;
 mod scripted;
+mod seam;
 mod secret;
 mod spoken;
 mod sse;

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use super::{Flow, Question, Reading, broke_off, chat::named, data};
 use crate::{
     Delta, End, Failure, Reply,
+    seam::{Piece as Text, Seam},
     spoken::{Layout, Piece, Spoken, Turn, schema, temperature, turns},
     sse::Event,
     trouble::{Complaint, Spelling},
@@ -240,11 +241,11 @@ enum Block {
 #[derive(Debug, Deserialize)]
 struct Piecemeal {
     #[serde(default)]
-    text: Option<String>,
+    text: Option<Text>,
     #[serde(default)]
-    partial_json: Option<String>,
+    partial_json: Option<Text>,
     #[serde(default)]
-    thinking: Option<String>,
+    thinking: Option<Text>,
     #[serde(default)]
     signature: Option<String>,
     #[serde(default)]
@@ -255,6 +256,7 @@ struct Piecemeal {
 #[derive(Debug)]
 struct Open {
     content: Content,
+    seam: Seam,
     is_over: bool,
 }
 
@@ -449,8 +451,12 @@ impl Messages {
             Block::RedactedThinking { data } => Content::Redacted(data.unwrap_or_default()),
             Block::Other => Content::Other,
         };
-        let is_over = false;
-        self.blocks.insert(at, Open { content, is_over });
+        let open = Open {
+            content,
+            seam: Seam::default(),
+            is_over: false,
+        };
+        self.blocks.insert(at, open);
     }
 
     fn add(&mut self, at: u64, piece: Piecemeal, deltas: &mut (dyn FnMut(Delta) + Send)) {
@@ -459,21 +465,22 @@ impl Messages {
         };
         match &mut block.content {
             Content::Text(said) => {
-                if let Some(text) = piece.text.filter(|text| !text.is_empty()) {
+                let text = block.seam.join(piece.text);
+                if !text.is_empty() {
                     said.push_str(&text);
                     self.text.push_str(&text);
                     deltas(Delta::Text(text));
                 }
             }
             Content::Call { call, .. } => {
-                let more = piece.partial_json.unwrap_or_default();
-                call.arguments.push_str(&more);
+                call.arguments
+                    .push_str(&block.seam.join(piece.partial_json));
             }
             Content::Thought {
                 thinking,
                 signature,
             } => {
-                thinking.push_str(&piece.thinking.unwrap_or_default());
+                thinking.push_str(&block.seam.join(piece.thinking));
                 signature.push_str(&piece.signature.unwrap_or_default());
             }
             Content::Redacted(_) | Content::Other => {}

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use super::{Flow, Question, Reading, broke_off, data};
 use crate::{
     Delta, End, Failure, Reply,
+    seam::{Piece as Text, Seam},
     spoken::{Turn, schema, temperature, turns},
     sse::Event,
     trouble::{Complaint, Spelling},
@@ -110,9 +111,9 @@ struct Choice {
 #[derive(Debug, Deserialize)]
 struct Piece {
     #[serde(default)]
-    content: Option<String>,
+    content: Option<Text>,
     #[serde(default)]
-    refusal: Option<String>,
+    refusal: Option<Text>,
     #[serde(default)]
     tool_calls: Option<Vec<CallPiece>>,
 }
@@ -132,7 +133,7 @@ struct FunctionPiece {
     #[serde(default)]
     name: Option<String>,
     #[serde(default)]
-    arguments: Option<String>,
+    arguments: Option<Text>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -151,10 +152,19 @@ struct Known {
     cached_tokens: Option<u64>,
 }
 
+/// A call as far as it is known.
+#[derive(Debug)]
+struct Begun {
+    index: u64,
+    call: ToolCall,
+    seam: Seam,
+}
+
 #[derive(Debug, Default)]
 struct Chat {
     text: String,
-    calls: Vec<(u64, ToolCall)>,
+    seam: Seam,
+    calls: Vec<Begun>,
     finish: Option<String>,
     usage: Usage,
     model: String,
@@ -225,7 +235,7 @@ impl Reading for Chat {
         };
         Ok(Reply {
             text: self.text,
-            calls: named(self.calls.into_iter().map(|(_, call)| call), end)?,
+            calls: named(self.calls.into_iter().map(|begun| begun.call), end)?,
             end,
             usage: self.usage,
             model: self.model,
@@ -236,13 +246,15 @@ impl Reading for Chat {
 
 impl Chat {
     fn add(&mut self, piece: Piece, deltas: &mut (dyn FnMut(Delta) + Send)) {
-        let texts = [piece.content, piece.refusal].into_iter().flatten();
-        for text in texts.filter(|text| !text.is_empty()) {
-            self.text.push_str(&text);
-            deltas(Delta::Text(text));
+        for text in [piece.content, piece.refusal] {
+            let text = self.seam.join(text);
+            if !text.is_empty() {
+                self.text.push_str(&text);
+                deltas(Delta::Text(text));
+            }
         }
         for piece in piece.tool_calls.unwrap_or_default() {
-            let call = self.call(piece.index, piece.id.unwrap_or_default());
+            let Begun { call, seam, .. } = self.call(piece.index, piece.id.unwrap_or_default());
             let Some(function) = piece.function else {
                 continue;
             };
@@ -251,20 +263,19 @@ impl Chat {
             if call.name != name {
                 call.name.push_str(&name);
             }
-            call.arguments
-                .push_str(&function.arguments.unwrap_or_default());
+            call.arguments.push_str(&seam.join(function.arguments));
         }
     }
 
     /// The call that a piece belongs to. Some count all their calls as 0; then a new id is what tells them apart.
-    fn call(&mut self, index: Option<u64>, id: String) -> &mut ToolCall {
+    fn call(&mut self, index: Option<u64>, id: String) -> &mut Begun {
         let known = match index {
-            Some(index) => self.calls.iter().rposition(|(it, _)| *it == index),
+            Some(index) => self.calls.iter().rposition(|it| it.index == index),
             None if id.is_empty() => self.calls.len().checked_sub(1),
-            None => self.calls.iter().rposition(|(_, call)| call.id == id),
+            None => self.calls.iter().rposition(|it| it.call.id == id),
         };
         let known = known.filter(|at| {
-            let call = &self.calls[*at].1;
+            let call = &self.calls[*at].call;
             id.is_empty() || call.id.is_empty() || call.id == id
         });
         let at = known.unwrap_or_else(|| {
@@ -274,14 +285,15 @@ impl Chat {
                 name: String::new(),
                 arguments: String::new(),
             };
-            self.calls.push((index, call));
+            let seam = Seam::default();
+            self.calls.push(Begun { index, call, seam });
             self.calls.len() - 1
         });
-        let call = &mut self.calls[at].1;
+        let begun = &mut self.calls[at];
         if !id.is_empty() {
-            call.id = id;
+            begun.call.id = id;
         }
-        call
+        begun
     }
 }
 

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use super::{Flow, Question, Reading, broke_off, chat::named, data};
 use crate::{
     Delta, End, Failure, Reply,
+    seam::{Piece as Text, Seam},
     spoken::{Layout, Piece, Spoken, Turn, schema, temperature, turns},
     sse::Event,
     trouble::{Complaint, Spelling},
@@ -117,7 +118,7 @@ struct Told {
     #[serde(default, rename = "type")]
     kind: Option<String>,
     #[serde(default)]
-    delta: Option<Value>,
+    delta: Option<Text>,
     #[serde(default)]
     output_index: Option<u64>,
     #[serde(default)]
@@ -216,6 +217,7 @@ struct Responses {
     /// What was said in pieces, by the item that it belongs to.
     heard: BTreeMap<u64, String>,
     text: String,
+    seam: Seam,
     items: BTreeMap<u64, Item>,
     ending: Option<Ending>,
     usage: Usage,
@@ -239,7 +241,8 @@ impl Reading for Responses {
         let at = told.output_index.unwrap_or_default();
         match kind.as_str() {
             "response.output_text.delta" | "response.refusal.delta" => {
-                if let Some(Value::String(text)) = told.delta {
+                let text = self.seam.join(told.delta);
+                if !text.is_empty() {
                     self.heard.entry(at).or_default().push_str(&text);
                     self.text.push_str(&text);
                     deltas(Delta::Text(text));

@@ -87,6 +87,7 @@ async fn every_api_says_the_same_however_its_stream_is_cut() {
             let spellings = [
                 stream.clone(),
                 stream.replace('\n', "\r\n"),
+                stream.replace('🙂', "\\ud83d\\ude42"),
                 format!(
                     "\u{feff}: hello\n\n{}",
                     stream.replace("\n\n", "\n\n: ping\n\nevent: ping\n\n")
@@ -325,4 +326,31 @@ async fn thoughts_are_carried_as_they_were_and_where_they_were() {
     let redacted = serde_json::json!({"type": "redacted_thinking", "data": "eA=="});
     assert_eq!(items[..2], [thinking, redacted]);
     assert_eq!(items.len(), 4);
+}
+
+#[tokio::test]
+async fn an_emoji_that_was_cut_in_two_is_one_again() {
+    for api in Api::ALL {
+        let cut = said("<H> <L>")
+            .calling("call_a", "f", &["{\"a\":\"<H>", "<L>\"}"])
+            .in_api(api);
+        // Whole texts are not cut, pieces are.
+        let whole = cut.replace("<H> <L>", "🙂").replace("<H><L>", "🙂");
+        let cut = whole
+            .replace("<H> ", "\\ud83d")
+            .replace("<H>", "\\ud83d")
+            .replace("<L>", "\\ude42");
+        let (found, heard) = answered(api, Answer::stream(cut)).await;
+        let found = found.unwrap();
+        assert_eq!(
+            (found.text.as_str(), heard.as_str()),
+            ("🙂", "🙂"),
+            "{api:?}"
+        );
+        assert_eq!(
+            found.calls,
+            [call("call_a", "f", "{\"a\":\"🙂\"}")],
+            "{api:?}"
+        );
+    }
 }
