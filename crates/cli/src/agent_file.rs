@@ -3,16 +3,18 @@
 use std::{collections::BTreeMap, path::Path};
 
 use holdpoint_core::{Definition, ToolSpec};
-use holdpoint_definition::Problem;
-use holdpoint_models::{NoSuchModel, Scripted};
+use holdpoint_definition::{Names, Problem, Setting};
+use holdpoint_models::{NoSuchModel, Providers, Scripted};
 
-use crate::env;
+use crate::{env, failure::Failure};
 
 /// An agent that can be run, and what its author might want to know.
 #[derive(Debug)]
 pub(crate) struct Loaded {
     pub(crate) definition: Definition,
     pub(crate) warnings: Vec<Problem>,
+    /// Keys that are missing, so that models could not be asked here and now.
+    pub(crate) missing: Vec<Problem>,
 }
 
 /// Why an agent cannot be run.
@@ -26,16 +28,35 @@ pub(crate) struct Refused {
     pub(crate) problems: Vec<Problem>,
 }
 
-/// Reads an agent and its scenario. Nothing is created by it.
+/// What names of models stand for, and who provides them: as a server's configuration says, if one is named.
+///
+/// # Errors
+///
+/// All problems of the configuration.
+pub(crate) fn names(config: Option<&Path>) -> Result<Names, Failure> {
+    let Some(config) = config else {
+        return Ok(Names::default());
+    };
+    let file = holdpoint_definition::load_server(config).map_err(|problems| {
+        let text = problems.to_string();
+        Failure::unusable("bad_configuration", text.clone())
+            .lines(text.lines().map(str::to_owned).collect())
+    })?;
+    Ok(file.names)
+}
+
+/// Reads an agent and its scenario. Nothing is created by it, and nobody is connected to.
 ///
 /// # Errors
 ///
 /// All problems of both files at once.
-pub(crate) fn load(file: &Path) -> Result<Loaded, Refused> {
-    let loaded = match env::search_path() {
-        Some(search) => holdpoint_definition::load_for(file, &search),
-        None => holdpoint_definition::load(file),
+pub(crate) fn load(file: &Path, names: &Names) -> Result<Loaded, Refused> {
+    let search = env::search_path();
+    let setting = Setting {
+        names,
+        search: search.as_deref(),
     };
+    let loaded = holdpoint_definition::load_in(file, &setting);
     let loaded = loaded.map_err(|found| {
         let mut problems = found.as_slice().to_vec();
         let scenario = holdpoint_definition::scenario_of(file);
@@ -51,9 +72,15 @@ pub(crate) fn load(file: &Path) -> Result<Loaded, Refused> {
     let (definition, mut warnings) = (loaded.definition, loaded.warnings);
     let name = file.display().to_string();
     let mut problems = Vec::new();
+    let mut missing: Vec<Problem> = Vec::new();
+    let providers = Providers::new(names.providers.clone());
     for (model, tools) in models_of(&definition) {
-        match holdpoint_models::check(model, &tools) {
-            Ok(more) => warnings.extend(more),
+        match providers.check(model, &tools) {
+            Ok(more) => {
+                warnings.extend(more);
+                let text = providers.missing_key(model);
+                missing.extend(text.map(|text| Problem::of_file(&name, &text)));
+            }
             Err(NoSuchModel::Scenario(bad)) => problems.extend_from_slice(bad.problems()),
             Err(error) => problems.push(Problem::of_file(&name, &error.to_string())),
         }
@@ -68,6 +95,7 @@ pub(crate) fn load(file: &Path) -> Result<Loaded, Refused> {
     Ok(Loaded {
         definition,
         warnings,
+        missing,
     })
 }
 
@@ -76,8 +104,11 @@ fn models_of(definition: &Definition) -> BTreeMap<&str, Vec<ToolSpec>> {
     let mut models: BTreeMap<&str, Vec<ToolSpec>> = BTreeMap::new();
     let mut agents = vec![definition];
     while let Some(agent) = agents.pop() {
-        let tools = models.entry(&agent.model).or_default();
-        tools.extend(holdpoint_engine::offered(agent));
+        let offered = holdpoint_engine::offered(agent);
+        for model in [&agent.model].into_iter().chain(&agent.fallback) {
+            let tools = models.entry(model).or_default();
+            tools.extend(offered.iter().cloned());
+        }
         agents.extend(agent.subagents.iter().map(|subagent| &subagent.definition));
     }
     models

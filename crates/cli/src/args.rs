@@ -165,6 +165,9 @@ pub(crate) struct Common {
         default_value = "sqlite:holdpoint.db"
     )]
     pub(crate) store: String,
+    /// A server's configuration, whose `models` and `providers` count
+    #[arg(long, value_name = "FILE", env = "HOLDPOINT_CONFIG")]
+    pub(crate) config: Option<PathBuf>,
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
@@ -201,13 +204,17 @@ Without `--input`, a thread that waits is asked about again, and one whose proce
 Examples:
   holdpoint run agent.yaml --input \"Please refund order 1001\"
   holdpoint run agent.yaml --input \"Please refund order 1001\" --thread monday --json
-  holdpoint run agent.yaml --thread monday")]
+  holdpoint run agent.yaml --thread monday
+  holdpoint run agent.yaml --input \"Hello\" --model ollama:llama3.1")]
 pub(crate) struct Run {
     /// The agent's definition
     pub(crate) file: PathBuf,
     /// What the agent is asked to do
     #[arg(long, value_name = "TEXT")]
     pub(crate) input: Option<String>,
+    /// Have this model answer in place of the agent's own, for instance `openai:gpt-4o`
+    #[arg(long, value_name = "MODEL")]
+    pub(crate) model: Option<String>,
     /// Name of the session; a new one is made up if it is left out
     #[arg(long, value_name = "ID")]
     pub(crate) thread: Option<String>,
@@ -329,6 +336,9 @@ pub(crate) struct Check {
     /// Refuse warnings too
     #[arg(long)]
     pub(crate) strict: bool,
+    /// A server's configuration, whose `models` and `providers` count
+    #[arg(long, value_name = "FILE", env = "HOLDPOINT_CONFIG")]
+    pub(crate) config: Option<PathBuf>,
     /// Print one JSON object a line, for each file
     #[arg(long)]
     pub(crate) json: bool,
@@ -355,7 +365,7 @@ pub(crate) struct Serve {
     #[arg(value_name = "AGENT")]
     pub(crate) agents: Vec<PathBuf>,
     /// The configuration
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", env = "HOLDPOINT_CONFIG")]
     pub(crate) config: Option<PathBuf>,
     /// Need no key, and act as the user `dev`; on this machine's own address only
     #[arg(long)]

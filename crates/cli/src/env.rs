@@ -1,6 +1,6 @@
 //! The one place that reads the environment.
 
-use std::{ffi::OsString, fs};
+use std::{ffi::OsString, fs, path::PathBuf};
 
 use holdpoint_core::Span;
 
@@ -44,6 +44,11 @@ pub(crate) fn named(name: &str) -> Option<String> {
 /// The store that commands use where none is named.
 pub(crate) fn store() -> Option<String> {
     std::env::var_os("HOLDPOINT_STORE")?.into_string().ok()
+}
+
+/// The configuration whose models count where none is named.
+pub(crate) fn config() -> Option<PathBuf> {
+    std::env::var_os("HOLDPOINT_CONFIG").map(PathBuf::from)
 }
 
 fn name_in(passwd: &str, uid: u32) -> Option<String> {

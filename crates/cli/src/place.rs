@@ -1,5 +1,7 @@
 //! Where a command works: on which store, and among whose threads.
 
+use std::path::PathBuf;
+
 use holdpoint_core::Principal;
 use holdpoint_store::discreet;
 
@@ -15,6 +17,8 @@ pub(crate) struct Place {
     pub(crate) store: String,
     /// Whose threads are seen.
     pub(crate) tenant: String,
+    /// The configuration whose models count.
+    pub(crate) config: Option<PathBuf>,
 }
 
 impl Place {
@@ -23,6 +27,7 @@ impl Place {
         Self {
             store: self.store.clone(),
             tenant: tenant.to_owned(),
+            config: self.config.clone(),
         }
     }
 
@@ -32,6 +37,12 @@ impl Place {
         // What the environment says it says again, and may have a password in it that is not shown.
         if self.store != env::store().as_deref().unwrap_or(DEFAULT_STORE) {
             command.push_str(&format!(" --store {}", shell_word(&discreet(&self.store))));
+        }
+        if let Some(config) = &self.config
+            && Some(config) != env::config().as_ref()
+        {
+            let config = config.display().to_string();
+            command.push_str(&format!(" --config {}", shell_word(&config)));
         }
         if self.tenant != Principal::LOCAL_TENANT {
             command.push_str(&format!(" --tenant {}", shell_word(&self.tenant)));

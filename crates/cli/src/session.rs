@@ -13,8 +13,8 @@ use holdpoint_server::Keys;
 use holdpoint_store::{SharedStore, ThreadKey};
 
 use crate::{
-    args::Threads, backups, env, exit::Exit, failure::Failure, leaving::Leaving, pending,
-    place::Place, safe_text::line, screen::Screen, terminal, traces, zone,
+    agent_file, args::Threads, backups, env, exit::Exit, failure::Failure, leaving::Leaving,
+    pending, place::Place, safe_text::line, screen::Screen, terminal, traces, zone,
 };
 
 /// How results are printed.
@@ -135,7 +135,10 @@ impl Session {
             return Err(Failure::usage(format!("`{tenant}` cannot be a tenant")));
         }
         let store = open_store(&common.store, missing).await?;
-        let kit = Kit::new().with_rights(Keys::new(store.clone()));
+        let names = agent_file::names(common.config.as_deref())?;
+        let kit = Kit::new()
+            .with_providers(names.providers)
+            .with_rights(Keys::new(store.clone()));
         let unsaid = Options::default();
         let options = Options {
             drives: Drives::ServersFirst,
@@ -153,6 +156,7 @@ impl Session {
             place: Place {
                 store: common.store.clone(),
                 tenant: tenant.clone(),
+                config: common.config.clone(),
             },
             leaving: OnceLock::new(),
         })

@@ -105,11 +105,18 @@ pub(crate) fn tell(event: &Event, names: &Names) -> String {
             run, plan_version, ..
         } => format!("run started: {run}, plan {plan_version}"),
         Event::ModelStarted { attempt, .. } => format!("model asked{}", retry(*attempt)),
-        Event::ModelReplied { text, calls, .. } => match (text.is_empty(), calls.len()) {
-            (_, 0) => "model replied".to_owned(),
-            (_, 1) => "model replied, with a call".to_owned(),
-            (_, count) => format!("model replied, with {count} calls"),
-        },
+        Event::ModelReplied { calls, model, .. } => {
+            let who = if model.is_empty() {
+                "model".to_owned()
+            } else {
+                format!("model `{}`", line(model))
+            };
+            match calls.len() {
+                0 => format!("{who} replied"),
+                1 => format!("{who} replied, with a call"),
+                count => format!("{who} replied, with {count} calls"),
+            }
+        }
         Event::ModelFailed { error, then, .. } => {
             let then = match then {
                 AfterModel::RetryAt { .. } => "trying again".to_owned(),

@@ -514,7 +514,9 @@ const fn is_none(number: &u64) -> bool {
 }
 
 impl Usage {
-    pub(crate) fn is_zero(&self) -> bool {
+    /// Whether nothing is known to have been used.
+    #[must_use]
+    pub fn is_zero(&self) -> bool {
         *self == Self::default()
     }
 

@@ -35,6 +35,7 @@ mod policy;
 mod preview;
 mod principal;
 mod prompt;
+mod provider;
 mod record;
 mod refusal;
 mod shown;
@@ -94,6 +95,10 @@ pub use policy::{Conditions, Gate, Judgement, Policy, Rule, Ruling, Terms, Verdi
 pub use preview::{call_lines, default_description};
 pub use principal::{Actor, Credential, Principal, PrincipalKind};
 pub use prompt::{Choice, Prompt, Unfit};
+pub use provider::{
+    Api, BadBase, KeyFrom, LimitField, MAX_OFFERED_NAME, PROVIDER_SILENCE, Price, Provider,
+    Providers, can_be_offered,
+};
 pub use record::{
     Codec, FIRST_FORMAT, FORMAT, Header, Index, IndexChange, IndexRow, Payload, Record,
 };

@@ -122,10 +122,15 @@ pub enum What {
 }
 
 /// How a call to a model ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ChatEnd {
     /// It answered.
-    Replied(Usage),
+    Replied {
+        /// What that took.
+        usage: Usage,
+        /// Who answered, as the journal says; empty where that is nobody's business.
+        model: String,
+    },
     /// It failed.
     Failed,
     /// The process that called it is gone.

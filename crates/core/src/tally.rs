@@ -5,7 +5,7 @@
 
 use crate::{
     AfterLate, AfterLookup, Cause, Entry, Event, Interrupt, InterruptId, InterruptKind,
-    InterruptStatus, Lookup, Outcome, RunOutcome, Span, State, Stop, ThreadKind, Timestamp,
+    InterruptStatus, Lookup, Outcome, RunOutcome, Span, State, Stop, ThreadKind, Timestamp, Usage,
     WarrantFrom,
 };
 
@@ -44,6 +44,8 @@ pub enum Tally {
     NotResumed,
     /// An effect was not repeated, although nobody had seen that it was there.
     Spared(Spared),
+    /// A model answered, and this is what it took.
+    Spent(Usage),
     /// An effect is there that had been settled as not done: it may be there twice.
     Duplicate,
 }
@@ -122,6 +124,7 @@ const fn counts_outside(tally: &Tally) -> bool {
         | Tally::Resumed { .. }
         | Tally::NotResumed
         | Tally::Spared(_)
+        | Tally::Spent(_)
         | Tally::Duplicate => false,
     }
 }
@@ -172,6 +175,7 @@ fn of_entry(
                 settled.map(|_| Tally::TakenOver),
             ]
         }
+        Event::ModelReplied { usage, .. } if !usage.is_zero() => one(Tally::Spent(*usage)),
         Event::InterruptClosed { status, .. } => one(Tally::Closed(*status)),
         Event::ModelStarted { .. } | Event::ActionStarted { .. } | Event::StepStarted { .. } => {
             [answer.started(at), None, None]

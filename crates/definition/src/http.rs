@@ -13,6 +13,8 @@ use holdpoint_core::{
 use holdpoint_yaml::{Field, Fields, Report, join, nearest, quoted};
 use serde_json::Value;
 
+pub(crate) use header::{check_name as check_header_name, read_all as read_headers, read_variable};
+
 const KEYS: [&str; 7] = [
     "method",
     "url",

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, ffi::OsStr};
 
-use holdpoint_core::is_name;
+use holdpoint_core::{Providers, is_name};
 use holdpoint_yaml::{Field, Report, quoted, suggest};
 
 /// What names in agents' files stand for here. Nobody looks at the references again: paths in them are absolute.
@@ -12,6 +12,8 @@ pub struct Names {
     pub models: BTreeMap<String, String>,
     /// Stores, each with the url that it stands for, for instance `sqlite:/path/chat.db`.
     pub stores: BTreeMap<String, String>,
+    /// Who provides models: in `openai:gpt-4o` what stands before the colon.
+    pub providers: Providers,
 }
 
 /// Where agents will run, as far as their files depend on it.
@@ -38,8 +40,8 @@ pub(crate) struct Kind {
 pub(crate) const MODEL: Kind = Kind {
     what: "model",
     section: "models",
-    example: "scripted:FILE",
-    otherwise: "; or write `scripted:FILE` here",
+    example: "openai:gpt-4o",
+    otherwise: "; or write `PROVIDER:MODEL` here, for instance `openai:gpt-4o`",
 };
 pub(crate) const STORE: Kind = Kind {
     what: "store",

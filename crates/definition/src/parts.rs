@@ -7,7 +7,7 @@ use holdpoint_yaml::{Content, Field, Fields, Report};
 
 use crate::{
     family::Family,
-    model,
+    model::{self, Models},
     policy::{self, Guarded},
     tools::{self, Tools},
 };
@@ -15,7 +15,7 @@ use crate::{
 /// The parts of one agent, as far as they could be read; whatever is missing was reported.
 #[derive(Debug)]
 pub(crate) struct Parts {
-    pub(crate) model: Option<String>,
+    pub(crate) model: Option<Models>,
     pub(crate) tools: Option<Tools>,
     pub(crate) policy: Option<Policy>,
     pub(crate) interrupt_mode: Option<InterruptMode>,
@@ -74,6 +74,12 @@ impl Parts {
             Some(tools) => family.nodes.names.extend(tools.names.iter().cloned()),
             None => family.nodes.incomplete = true,
         }
+        if let (Some(model), Some(tools)) = (&model, &tools) {
+            let place = fields.optional("tools");
+            let place = place.as_ref().unwrap_or(agent);
+            let tools = tools.specs.iter().map(|tool| tool.name.as_str());
+            model::check_tools(model, tools, family.names, place, report);
+        }
         let guarded = Guarded {
             tools: tools.as_ref(),
             has_tasks: has_subagents(fields),
@@ -121,11 +127,11 @@ impl Parts {
         subagents: Vec<Subagent>,
         family: &Family<'_>,
     ) -> Option<Definition> {
-        Some(Definition {
+        let definition = Definition {
             format: FIRST_FORMAT,
             name,
             version: family.version.clone(),
-            model: self.model?,
+            model: String::new(),
             fallback: Vec::new(),
             sampling: Sampling::default(),
             context: self.context?,
@@ -138,7 +144,8 @@ impl Parts {
             subagents,
             strict: self.strict?,
             confirm: None,
-        })
+        };
+        Some(self.model?.of(definition))
     }
 }
 

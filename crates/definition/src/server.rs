@@ -10,6 +10,7 @@ mod mapping;
 mod metrics;
 mod origin;
 mod outbound;
+mod provider;
 mod size;
 mod tenant;
 mod webhook;
@@ -31,11 +32,12 @@ pub use webhook::Webhook;
 use crate::{command::Base, frame::API_VERSION, load, names::Names, store};
 
 const KIND: &str = "Server";
-const KEYS: [&str; 12] = [
+const KEYS: [&str; 13] = [
     "listen",
     "store",
     "agents",
     "models",
+    "providers",
     "stores",
     "auth",
     "cors",

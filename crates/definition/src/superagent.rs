@@ -81,7 +81,7 @@ pub(crate) fn read(
         definition: Definition {
             system_prompt: prompt?,
             confirm,
-            ..Definition::new(name, model?).with_version(version)
+            ..model?.of(Definition::new(name, "").with_version(version))
         },
         store,
     })

@@ -6,10 +6,10 @@ use std::{
 };
 
 use holdpoint_core::{
-    Definition, Digest, FramePath, Params, Payload, Principal, ToolFacts, ToolKind, ToolSpec,
-    decode_definition,
+    Definition, Digest, FramePath, MAX_OFFERED_NAME, Params, Payload, Principal, ToolFacts,
+    ToolKind, ToolSpec, can_be_offered, decode_definition,
 };
-use holdpoint_models::Model;
+use holdpoint_models::{Model, Providers};
 use holdpoint_store::{CellChange, CellThen, SharedStore, Space};
 use holdpoint_tools::{Registry, SteppedTool, Tool, Watchdog, instantiate};
 use jsonschema::Validator;
@@ -73,7 +73,7 @@ impl Agent {
             tools.insert(task.name, tool);
         }
         let words = Words::new(&definition)?;
-        let model = kit.resolve(&definition.model)?;
+        let model = kit.model_of(&definition)?;
         let mut subagents = BTreeMap::new();
         for subagent in &definition.subagents {
             let agent = Self::new(subagent.definition.clone(), digest, kit)?;
@@ -213,6 +213,8 @@ pub struct Kit {
     pub watchdog: Watchdog,
     /// Models that are code of this program, by the reference under which definitions name them.
     pub models: BTreeMap<String, Arc<dyn Model>>,
+    /// Everybody else who provides models.
+    pub providers: Providers,
     /// Who knows what requesters may do now. Without, what they came with counts.
     pub rights: Option<Arc<dyn Rights>>,
 }
@@ -249,6 +251,13 @@ impl Kit {
         self
     }
 
+    /// With these providers of models, in place of those that everybody knows.
+    #[must_use]
+    pub fn with_providers(mut self, providers: holdpoint_core::Providers) -> Self {
+        self.providers = Providers::new(providers);
+        self
+    }
+
     /// With somebody who knows what requesters may do now.
     #[must_use]
     pub fn with_rights(mut self, rights: impl Rights + 'static) -> Self {
@@ -256,11 +265,32 @@ impl Kit {
         self
     }
 
-    fn resolve(&self, reference: &str) -> Result<Arc<dyn Model>, Error> {
-        match self.models.get(reference) {
-            Some(model) => Ok(Arc::clone(model)),
-            None => Ok(holdpoint_models::resolve(reference)?),
+    /// The model of a definition, with those that answer where it cannot.
+    fn model_of(&self, definition: &Definition) -> Result<Arc<dyn Model>, Error> {
+        let mut candidates = Vec::new();
+        for reference in [&definition.model].into_iter().chain(&definition.fallback) {
+            let model = match self.models.get(reference) {
+                Some(model) => Arc::clone(model),
+                None => self.provided(reference, definition)?,
+            };
+            candidates.push((reference.clone(), model));
         }
+        Ok(self.providers.route(candidates))
+    }
+
+    fn provided(&self, reference: &str, definition: &Definition) -> Result<Arc<dyn Model>, Error> {
+        let is_provided = self.providers.known().named(reference).is_some();
+        let unfit = |tool: &&ToolSpec| is_provided && !can_be_offered(&tool.name);
+        if let Some(tool) = definition.tools.iter().find(unfit) {
+            return Err(Error::Definition {
+                agent: definition.name.clone(),
+                reason: format!(
+                    "`{reference}` takes no tool that is called `{}`: use up to {MAX_OFFERED_NAME} letters, digits, `_` and `-`",
+                    tool.name
+                ),
+            });
+        }
+        Ok(self.providers.resolve(reference)?)
     }
 }
 
@@ -297,7 +327,10 @@ pub(crate) struct Agents {
 }
 
 impl Agents {
-    pub(crate) fn new(kit: Kit) -> Self {
+    pub(crate) fn new(mut kit: Kit) -> Self {
+        // A tool has no business with the keys of models.
+        let keys = kit.providers.known().secret_variables();
+        kit.watchdog = kit.watchdog.withholding(keys);
         Self {
             kit,
             ready: Mutex::default(),

@@ -56,6 +56,6 @@ pub use summary::RunSummary;
 pub use task::offered;
 pub use view::{
     ActionRequest, Checkpoint, InterruptView, PendingAction, PendingPage, PendingView,
-    QuestionView, RequestView, ReviewConfig, RunView, SideEffect,
+    QuestionView, RequestView, ReviewConfig, RunView, SideEffect, UsageView,
 };
 pub use waiting::Waiting;

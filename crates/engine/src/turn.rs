@@ -17,6 +17,8 @@ use tokio::time::Instant;
 
 use crate::{Agent, Engine, Error, Said, flight::Landing, judge::Caller};
 
+/// How much longer a model may be silent that looks after that itself.
+const GRACE: Duration = Duration::from_secs(5);
 /// How often in a row a model may come to the limit of what it may write, before a person is asked.
 const MOST_CUT_OFF: usize = 3;
 
@@ -126,7 +128,12 @@ async fn heard(
         said += text.len();
     };
     let spoken = thinker.model().turn(request, &mut deltas);
-    let spoken = not_silent(spoken, &heard_at, turn.silence);
+    // One that sees to it itself knows better what follows.
+    let silence = match thinker.model().silence() {
+        Some(own) => own + GRACE,
+        None => turn.silence,
+    };
+    let spoken = not_silent(spoken, &heard_at, silence);
     match turn.left {
         None => spoken.await,
         Some(left) => tokio::time::timeout(left, spoken)

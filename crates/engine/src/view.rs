@@ -6,7 +6,7 @@ use holdpoint_core::{
     Action, ActionStatus, Actor, Allowed, Ask, Cause, Digest, Effect, FramePath, FramePhase,
     InputField, Interrupt, InterruptId, InterruptKind, Message, OnTimeout, Phase, Preview, Prompt,
     Role, RunId, RunOutcome, State, Status, Step, Stop, Subject, ThreadId, Timestamp, Transcript,
-    call_lines, default_description,
+    Usage, call_lines, default_description,
 };
 use serde::Serialize;
 use serde_json::Value;
@@ -41,11 +41,41 @@ pub struct RunView {
     pub error: Option<String>,
     /// What the model said last, once the run is finished.
     pub output: Option<String>,
+    /// What the models of the run took so far; absent where nobody counts it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub usage: Option<UsageView>,
     /// The conversation.
     pub messages: Vec<Message>,
     /// What is pending; absent when nothing is.
     #[serde(rename = "__interrupt__", skip_serializing_if = "Vec::is_empty")]
     pub interrupts: Vec<InterruptView>,
+}
+
+/// What models took.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct UsageView {
+    /// Tokens read, those that were known already among them.
+    pub input_tokens: u64,
+    /// Tokens written.
+    pub output_tokens: u64,
+    /// Tokens read that a provider knew from before.
+    pub cached_tokens: u64,
+    /// What that cost in US dollars, as far as prices are configured; absent where none is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost_usd: Option<f64>,
+}
+
+impl UsageView {
+    fn of(usage: Usage) -> Option<Self> {
+        let cost = usage.cost_nano_usd;
+        (!usage.is_zero()).then_some(Self {
+            input_tokens: usage.input_tokens,
+            output_tokens: usage.output_tokens,
+            cached_tokens: usage.cached_tokens,
+            cost_usd: (cost > 0).then(|| cost as f64 / 1e9),
+        })
+    }
 }
 
 /// A pending interrupt.
@@ -195,6 +225,7 @@ impl RunView {
             sleeps_until: state.sleeps_until(),
             error,
             output,
+            usage: state.run.as_ref().and_then(|run| UsageView::of(run.usage)),
             messages: transcript.messages(),
             interrupts: state
                 .interrupts

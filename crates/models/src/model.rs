@@ -1,6 +1,6 @@
 //! The trait that every model has, whoever provides it.
 
-use std::fmt::Debug;
+use std::{fmt::Debug, time::Duration};
 
 use async_trait::async_trait;
 use holdpoint_core::{Carried, Message, Sampling, Span, ToolCall, ToolSpec, Usage};
@@ -116,4 +116,9 @@ pub trait Model: Send + Sync + Debug {
         request: Request<'_>,
         deltas: &mut (dyn FnMut(Delta) + Send),
     ) -> Result<Reply, Failure>;
+
+    /// For how long it may send nothing, if it sees to that itself: then nobody else gives it up before.
+    fn silence(&self) -> Option<Duration> {
+        None
+    }
 }

@@ -259,6 +259,12 @@ impl Opening {
             .collect();
         let store = reach::reach(&own).await?;
         let keys = Keys::new(Arc::clone(&store));
+        // Where nothing is configured, those that the program itself brings along stay.
+        let kit = if file.names.providers == holdpoint_core::Providers::default() {
+            kit
+        } else {
+            kit.with_providers(file.names.providers.clone())
+        };
         let kit = match kit.rights {
             Some(_) => kit,
             None => kit.with_rights(keys.clone()),

@@ -18,12 +18,17 @@ mod protocol;
 mod relay;
 
 use std::{
+    collections::BTreeSet,
     path::PathBuf,
     process::Stdio,
-    sync::atomic::{AtomicBool, Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
+use holdpoint_core::Providers;
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     process::{Pid, Signal, kill_process_group},
@@ -56,9 +61,20 @@ pub fn enter() {
 }
 
 /// Which executable is started as the watchdog of a command. The default is the one that is running.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct Watchdog {
     program: Option<PathBuf>,
+    /// Variables of the environment that are not passed on.
+    withheld: Arc<BTreeSet<String>>,
+}
+
+impl Default for Watchdog {
+    fn default() -> Self {
+        Self {
+            program: None,
+            withheld: Arc::new(Providers::default().secret_variables()),
+        }
+    }
 }
 
 /// What to run.
@@ -94,7 +110,16 @@ impl Watchdog {
     pub fn at(program: impl Into<PathBuf>) -> Self {
         Self {
             program: Some(program.into()),
+            ..Self::default()
         }
+    }
+
+    /// Passes these variables of the environment on to no program. Unless this is said, they are those with the keys of the
+    /// model providers that everybody knows.
+    #[must_use]
+    pub fn withholding(mut self, variables: BTreeSet<String>) -> Self {
+        self.withheld = Arc::new(variables);
+        self
     }
 
     pub(crate) fn is_usable(&self) -> bool {
@@ -151,7 +176,11 @@ impl Watchdog {
     async fn ready(&self) -> Result<(ChildStdin, Reports), String> {
         for _ in 0..TRIES {
             let spawned = self.program().and_then(|program| {
-                Command::new(program)
+                let mut command = Command::new(program);
+                for variable in self.withheld.iter() {
+                    command.env_remove(variable);
+                }
+                command
                     .arg(protocol::ARGUMENT)
                     .process_group(0)
                     .stdin(Stdio::piped())

@@ -14,6 +14,8 @@ use opentelemetry::{
 };
 use opentelemetry_sdk::trace::{SpanData, SpanEvents, SpanLinks};
 
+/// How much of a model's name is sent: it is what its provider says.
+const MOST_OF_MODEL: usize = 128;
 /// How much of a model's id of a call is sent: it is the model's, so nobody knows how long it is.
 const MOST_OF_CALL_ID: usize = 128;
 
@@ -106,7 +108,7 @@ impl Said {
                 said.operation("chat", "");
                 said.kind = SpanKind::Client;
                 said.note("holdpoint.attempt", i64::from(*attempt));
-                said.chat(*end);
+                said.chat(end);
             }
             What::Call(call) => said.call(call),
             What::Wait {
@@ -156,9 +158,15 @@ impl Said {
         self.outcome(ending.as_str(), error);
     }
 
-    fn chat(&mut self, end: ChatEnd) {
+    fn chat(&mut self, end: &ChatEnd) {
         match end {
-            ChatEnd::Replied(usage) => {
+            ChatEnd::Replied { usage, model } => {
+                // Before the colon stands who provides it.
+                if let Some((provider, model)) = model.split_once(':') {
+                    self.note("gen_ai.provider.name", provider.to_owned());
+                    let model: String = model.chars().take(MOST_OF_MODEL).collect();
+                    self.note("gen_ai.response.model", model);
+                }
                 for (key, tokens) in [
                     ("gen_ai.usage.input_tokens", usage.input_tokens),
                     ("gen_ai.usage.output_tokens", usage.output_tokens),
@@ -285,7 +293,15 @@ pub(crate) mod tests {
             ),
             (task(true), "invoke_agent teller", "finished", None),
             (task(false), "invoke_agent teller", "dropped", None),
-            (chat(ChatEnd::Replied(usage)), "chat", "replied", None),
+            (
+                chat(ChatEnd::Replied {
+                    usage,
+                    model: "openai:gpt-4o-2024-08-06".to_owned(),
+                }),
+                "chat",
+                "replied",
+                None,
+            ),
             (chat(ChatEnd::Failed), "chat", "failed", Some("failed")),
             (chat(ChatEnd::Lost), "chat", "lost", Some("lost")),
             (chat(ChatEnd::Dropped), "chat", "dropped", None),

@@ -2,21 +2,29 @@
 
 use std::path::Path;
 
-use holdpoint_definition::Problem;
+use holdpoint_definition::{Names, Problem};
 use serde_json::json;
 
-use crate::{agent_file, args::Check, exit::Exit, safe_text::line, session::Output, terminal};
+use crate::{
+    agent_file, args::Check, exit::Exit, failure::Failure, safe_text::line, session::Output,
+    terminal,
+};
 
 /// Checks definitions.
-pub(crate) fn check(args: &Check) -> Exit {
+///
+/// # Errors
+///
+/// The configuration cannot be used.
+pub(crate) fn check(args: &Check) -> Result<Exit, Failure> {
+    let names = agent_file::names(args.config.as_deref())?;
     let output = Output::of(args.json);
     let mut all_fit = true;
     for file in &args.files {
-        let found = Found::of(file, args.strict);
+        let found = Found::of(file, &names, args.strict);
         all_fit &= found.fits;
         found.print(file, output);
     }
-    if all_fit { Exit::Done } else { Exit::Usage }
+    Ok(if all_fit { Exit::Done } else { Exit::Usage })
 }
 
 struct Found {
@@ -27,20 +35,25 @@ struct Found {
 }
 
 impl Found {
-    fn of(file: &Path, strict: bool) -> Self {
-        match agent_file::load(file) {
+    fn of(file: &Path, names: &Names, strict: bool) -> Self {
+        match agent_file::load(file, names) {
             Err(refused) => Self {
                 fits: false,
                 agent: None,
                 problems: refused.problems,
                 warnings: Vec::new(),
             },
-            Ok(loaded) => Self {
-                fits: !strict || loaded.warnings.is_empty(),
-                agent: Some(loaded.definition.name),
-                problems: Vec::new(),
-                warnings: loaded.warnings,
-            },
+            Ok(mut loaded) => {
+                let fits = !strict || loaded.warnings.is_empty();
+                // Where a file is checked the keys need not be.
+                loaded.warnings.append(&mut loaded.missing);
+                Self {
+                    fits,
+                    agent: Some(loaded.definition.name),
+                    problems: Vec::new(),
+                    warnings: loaded.warnings,
+                }
+            }
         }
     }
 

@@ -1,9 +1,8 @@
 //! `holdpoint run`: starts a run, or goes on with one that is not over.
 
-use std::path::Path;
-
 use holdpoint_core::{Definition, ThreadId, hex};
 use holdpoint_engine::Error;
+use holdpoint_models::Providers;
 use holdpoint_store::{ThreadKey, Unavailable};
 use serde_json::json;
 
@@ -34,7 +33,7 @@ pub(crate) async fn run(args: &Run) -> Result<Exit, Failure> {
     if args.thread.as_ref().is_some_and(String::is_empty) {
         return Err(Failure::usage("`--thread` needs a name").help("leave it out to have one made"));
     }
-    let definition = load(&args.file, Output::of(args.threads.common.json))?;
+    let definition = load(args)?;
     let session = Session::open_to_drive(&args.threads, IfMissing::Create).await?;
     let name = match &args.thread {
         Some(name) => name.clone(),
@@ -102,9 +101,27 @@ async fn go_on(
     session.watch(key, session.engine.drive(key)).await
 }
 
-fn load(file: &Path, output: Output) -> Result<Definition, Failure> {
-    let loaded = agent_file::load(file).map_err(unusable)?;
-    if output == Output::Plain {
+fn load(args: &Run) -> Result<Definition, Failure> {
+    let common = &args.threads.common;
+    let names = agent_file::names(common.config.as_deref())?;
+    let mut loaded = agent_file::load(&args.file, &names).map_err(unusable)?;
+    let providers = Providers::new(names.providers.clone());
+    if let Some(model) = &args.model {
+        let model = names.models.get(model).unwrap_or(model);
+        providers.resolve(model).map_err(|error| {
+            Failure::usage(error.to_string()).help("name a model, for instance `openai:gpt-4o`")
+        })?;
+        replace(&mut loaded.definition, model);
+    }
+    let definition = &loaded.definition;
+    let models = || [&definition.model].into_iter().chain(&definition.fallback);
+    let missing = models().map(|model| providers.missing_key(model));
+    if let Some(missing) = missing.collect::<Option<Vec<_>>>() {
+        let text = missing.join("; ");
+        return Err(Failure::unusable("model_unusable", text)
+            .help("set it, or have another model answer with `--model`"));
+    }
+    if Output::of(common.json) == Output::Plain {
         for warning in &loaded.warnings {
             for line in check::explain("warning", warning) {
                 terminal::note(&line);
@@ -112,6 +129,20 @@ fn load(file: &Path, output: Output) -> Result<Definition, Failure> {
         }
     }
     Ok(loaded.definition)
+}
+
+/// Has this model answer in place of the agent's own, and of whatever its subagents have from it.
+fn replace(definition: &mut Definition, model: &str) {
+    let (old, fallback) = (definition.model.clone(), definition.fallback.clone());
+    let mut agents = vec![definition];
+    while let Some(agent) = agents.pop() {
+        if agent.model == old && agent.fallback == fallback {
+            model.clone_into(&mut agent.model);
+            agent.fallback.clear();
+        }
+        let below = agent.subagents.iter_mut();
+        agents.extend(below.map(|subagent| &mut subagent.definition));
+    }
 }
 
 fn unusable(refused: Refused) -> Failure {

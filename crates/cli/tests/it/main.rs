@@ -11,6 +11,7 @@ mod leaving;
 mod life;
 mod moving;
 mod naming;
+mod providers;
 mod screens;
 mod serve;
 mod served;

@@ -184,6 +184,11 @@ spec:
             .env("FILES_ROOT", self.path().join("file-manager/workspace"))
             .env("TZ", "UTC")
             .env_remove("HOLDPOINT_STORE")
+            .env_remove("HOLDPOINT_CONFIG")
+            .env_remove("OPENAI_API_KEY")
+            .env_remove("OPENAI_BASE_URL")
+            .env_remove("ANTHROPIC_API_KEY")
+            .env_remove("ANTHROPIC_BASE_URL")
             .env_remove("OTEL_EXPORTER_OTLP_ENDPOINT")
             .env_remove("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT");
         for (variable, value) in &self.variables {

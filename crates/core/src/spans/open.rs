@@ -258,8 +258,11 @@ fn settle(what: &mut What, event: &Event) {
 
 /// How a call to a model ended with an event: only what names its frame, or the whole run, ends it.
 fn chat_end(event: &Event) -> ChatEnd {
-    if let Event::ModelReplied { usage, .. } = event {
-        return ChatEnd::Replied(*usage);
+    if let Event::ModelReplied { usage, model, .. } = event {
+        return ChatEnd::Replied {
+            usage: *usage,
+            model: model.clone(),
+        };
     }
     if let Event::ModelFailed { seen, .. } = event {
         return match seen {

@@ -34,7 +34,7 @@ const SECRET: [&str; 6] = [
 ];
 
 /// Reads all headers.
-pub(super) fn read_all(
+pub(crate) fn read_all(
     field: &Field<'_>,
     report: &mut Report,
 ) -> Option<BTreeMap<String, HttpHeader>> {
@@ -84,7 +84,7 @@ pub(super) fn read_idempotency(
     fits.then(|| name.to_owned())
 }
 
-fn check_name(field: &Field<'_>, name: &str, report: &mut Report) -> bool {
+pub(crate) fn check_name(field: &Field<'_>, name: &str, report: &mut Report) -> bool {
     let token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
     if name.is_empty() || !name.bytes().all(token) {
         field.problem(
@@ -151,7 +151,7 @@ fn read_secret(field: &Field<'_>, report: &mut Report) -> Option<HttpHeader> {
     let fields = Fields::open(field, &["secret", "prefix"], report)?;
     let name = fields
         .required("secret", SECRET_HELP, report)
-        .and_then(|field| read_variable(&field, report));
+        .and_then(|field| read_variable(&field, SECRET_HELP, report));
     let prefix = match fields.optional("prefix") {
         None => Some(""),
         Some(field) => {
@@ -165,7 +165,8 @@ fn read_secret(field: &Field<'_>, report: &mut Report) -> Option<HttpHeader> {
     })
 }
 
-fn read_variable(field: &Field<'_>, report: &mut Report) -> Option<String> {
+/// Reads the name of a variable of the environment that holds a secret.
+pub(crate) fn read_variable(field: &Field<'_>, help: &str, report: &mut Report) -> Option<String> {
     let name = field.text(report)?;
     let fits = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
     let begins = |byte: &u8| !byte.is_ascii_digit();
@@ -173,7 +174,7 @@ fn read_variable(field: &Field<'_>, report: &mut Report) -> Option<String> {
         // What stands there may be the secret itself, and is not repeated.
         field.problem(
             "is not the name of a variable of the environment",
-            SECRET_HELP,
+            help,
             report,
         );
         return None;

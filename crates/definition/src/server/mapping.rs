@@ -2,16 +2,27 @@
 
 use std::collections::BTreeMap;
 
+use holdpoint_core::Providers;
 use holdpoint_yaml::{Field, Fields, Report, join, quoted};
 
+use super::provider;
 use crate::{command::Base, model, names::Names, store};
 
-/// Reads both. What they stand for is checked here, so that nobody has to look at it again.
+/// Reads them, and who provides models. What they stand for is checked here, so that nobody has to look at it again.
 pub(super) fn read(fields: &Fields<'_>, base: &Base, report: &mut Report) -> Option<Names> {
+    let providers = match fields.optional("providers") {
+        None => Some(Providers::default()),
+        Some(field) => provider::read_all(&field, base, report),
+    };
+    // Where a provider could not be read, what refers to it is no problem of its own.
+    let known = Names {
+        providers: providers.clone().unwrap_or_default(),
+        ..Names::default()
+    };
     let models = match fields.optional("models") {
         None => Some(BTreeMap::new()),
         Some(field) => read_map(&field, "model", report, |field, report| {
-            model::read_reference(field, base, report)
+            model::read_reference(field, base, &known, report)
         }),
     };
     let stores = match fields.optional("stores") {
@@ -23,6 +34,7 @@ pub(super) fn read(fields: &Fields<'_>, base: &Base, report: &mut Report) -> Opt
     Some(Names {
         models: models?,
         stores: stores?,
+        providers: providers?,
     })
 }
 

@@ -7,6 +7,7 @@ mod examples;
 mod gates;
 mod good;
 mod http;
+mod models;
 mod names;
 mod problems;
 mod server;
@@ -36,6 +37,7 @@ fn read_named(text: &str, dir: &Path) -> Result<Loaded, Problems> {
     let names = Names {
         models: one("gpt-4o", "scripted:/models/gpt.yaml"),
         stores: one("redis", "sqlite:/stores/chat.db"),
+        ..Names::default()
     };
     let names = &names;
     load_in(

@@ -50,7 +50,7 @@ fn a_reference_is_none_of_the_names_unless_it_is_one() {
 fn a_name_that_stands_for_nothing_says_where_it_would_get_a_meaning() {
     assert_snapshot!(said_by(read, SUPERAGENT), @r#"
     agent.yaml:9:14: spec.model.primary: no model is called `gpt-4o` here
-      help: map it where the server is configured: `models: {gpt-4o: "scripted:FILE"}`; or write `scripted:FILE` here
+      help: map it where the server is configured: `models: {gpt-4o: "openai:gpt-4o"}`; or write `PROVIDER:MODEL` here, for instance `openai:gpt-4o`
     agent.yaml:15:25: spec.interrupt.checkpoint_backend: no store is called `redis` here
       help: map it where the server is configured: `stores: {redis: "sqlite:PATH"}`
     "#);
@@ -66,7 +66,7 @@ fn a_name_that_stands_for_nothing_says_where_it_would_get_a_meaning() {
     let odd = SUPERAGENT.replace("gpt-4o", "my model");
     assert_snapshot!(said_by(read_named, &odd), @r#"
     DIR/agent.yaml:9:14: spec.model.primary: no model is called `my model` here
-      help: map it where the server is configured: `models: {NAME: "scripted:FILE"}`; or write `scripted:FILE` here
+      help: map it where the server is configured: `models: {NAME: "openai:gpt-4o"}`; or write `PROVIDER:MODEL` here, for instance `openai:gpt-4o`
     "#);
 }
 

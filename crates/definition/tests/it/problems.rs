@@ -444,7 +444,7 @@ fn the_frame_is_checked() {
             "\"scripted:scenario.yaml\"",
         ),
         ("{primary: \"scripted:scenario.yaml\"}", "{fallback: x}"),
-        ("scripted:scenario.yaml", "openai:gpt"),
+        ("scripted:scenario.yaml", "opanai:gpt"),
         ("scripted:scenario.yaml", "gpt-4o"),
         ("scripted:scenario.yaml", "the model"),
         ("scripted:scenario.yaml", ""),

@@ -112,6 +112,7 @@ fn a_whole_file_says_everything_with_absolute_paths() {
                 ("redis", "sqlite:/srv/chat.db".to_owned()),
                 ("memory", "memory:".to_owned()),
             ]),
+            ..Names::default()
         },
         issuers: vec![
             issuer("https://id.example.com", IssuerKeys::Discovery, "acme"),
@@ -213,7 +214,7 @@ fn whatever_is_unsaid_is_as_without_a_file_but_seen_from_its_folder() {
     for text in [
         "apiVersion: holdpoint/v1\nkind: Server\n".to_owned(),
         spec(
-            "  auth: {}\n  cors: {}\n  limits: {}\n  models: {}\n  stores: {}\n  agents: []\n  metrics: {}\n  webhooks: []\n",
+            "  auth: {}\n  cors: {}\n  limits: {}\n  models: {}\n  stores: {}\n  agents: []\n  metrics: {}\n  webhooks: []\n  providers: {}\n",
         ),
         spec("  metrics: {open: false}\n"),
     ] {
@@ -235,6 +236,14 @@ fn everything_else_is_a_problem_with_its_remedy() {
         "  agents: [agnets/, \"\", agent.yaml, ./agent.yaml]\n",
         "  models: [gpt-4o]\n",
         "  models: {gpt-4o: gpt-4o-mini, gpt-4: \"openai:gpt-4\", gpt: \"scripted:no.yaml\", \"\": \"scripted:scenario.yaml\", \"scripted:x\": \"scripted:scenario.yaml\"}\n",
+        "  models: {a: \"llama3:8b\", b: \"openai:\", c: \"opnai:gpt-4o\"}\n",
+        "  providers: [openai]\n",
+        "  providers: {own: {}}\n",
+        "  providers: {scripted: {api: openai, baseurl: \"https://x.example\"}}\n",
+        "  providers: {\"a:b\": {api: anthropic, base_url: \"https://ann:secret@llm.example.com\", key: sk-secret}}\n",
+        "  providers: {own: {api: openai-chat, base_url: \"http://llm.example.com/v1\", key: {env: sk-secret}, key_header: \"a b\"}}\n",
+        "  providers: {own: {api: openai-chat, base_url: \"https://llm.example.com/v1?key=secret\", key: {}, headers: {Authorization: Bearer secret}, query: {api-version: 7, key: secret}}}\n",
+        "  providers: {own: {api: openai-chat, base_url: llm.example.com, key: {env: A, file: b}, limit_field: tokens, silence: 0s, prices: {m: {input: 1}, n: {input: -1, output: 0.1234567}}}}\n",
         "  stores: {redis: \"redis://:secret@host\", etcd: 7}\n",
         "  cors: {origins: \"*\"}\n",
         "  cors: {origins: [\"*\", https://App.example.com/, \"null\"]}\n",

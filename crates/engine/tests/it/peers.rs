@@ -338,7 +338,7 @@ async fn defect_12_an_agent_that_asks_does_not_start_where_nothing_is_kept() {
         registry: Registry::new().with("pay", Counter::default()),
         watchdog: Watchdog::default(),
         models: BTreeMap::from([("test".to_owned(), Arc::new(Scripted(pays_once)) as _)]),
-        rights: None,
+        ..Kit::default()
     };
     let engine = Engine::new(store, kit, Options::default(), None);
     let agent = engine.publish("local", gated()).await.unwrap();

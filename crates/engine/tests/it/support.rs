@@ -277,7 +277,7 @@ impl Place {
             registry,
             watchdog: Watchdog::default(),
             models,
-            rights: None,
+            ..Kit::default()
         };
         let options = Options {
             lease: Span::from_millis(300),

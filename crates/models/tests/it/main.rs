@@ -6,5 +6,6 @@ mod bad_files;
 mod conversation;
 mod failing;
 mod matching;
+mod provided;
 mod references;
 mod speaking;

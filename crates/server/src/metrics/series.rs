@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use holdpoint_core::{Cause, InterruptStatus, Span, Spared, Tally, tally};
+use holdpoint_core::{Cause, InterruptStatus, Span, Spared, Tally, Usage, tally};
 use holdpoint_engine::{OwnAppend, Waiting};
 use prometheus_client::{
     encoding::{EncodeLabelSet, text::encode},
@@ -91,6 +91,12 @@ struct Ended {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Tokens {
+    agent: Arc<str>,
+    kind: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Raised {
     kind: &'static str,
     cause: &'static str,
@@ -128,6 +134,8 @@ pub(crate) struct Metrics {
     agents: Agents,
     runs_started: Family<Started, Counter>,
     runs_ended: Family<Ended, Counter>,
+    model_tokens: Family<Tokens, Counter>,
+    model_cost: Family<Started, Counter<f64, AtomicU64>>,
     questions_raised: Family<Raised, Counter>,
     questions_closed: Family<Closed, Counter>,
     time_to_decision: Family<Kind, Histogram, fn() -> Histogram>,
@@ -164,6 +172,8 @@ impl Default for Metrics {
             agents: Agents::default(),
             runs_started: Family::default(),
             runs_ended: Family::default(),
+            model_tokens: Family::default(),
+            model_cost: Family::default(),
             questions_raised: Family::default(),
             questions_closed: Family::default(),
             time_to_decision: Family::new_with_constructor(new),
@@ -206,6 +216,16 @@ impl Metrics {
             "runs_ended",
             "Runs of agents that ended",
             self.runs_ended.clone(),
+        );
+        registry.register(
+            "model_tokens",
+            "Tokens that models read and wrote",
+            self.model_tokens.clone(),
+        );
+        registry.register(
+            "model_cost_usd",
+            "What models cost, as far as prices are configured",
+            self.model_cost.clone(),
         );
         registry.register(
             "questions_raised",
@@ -349,6 +369,24 @@ impl Metrics {
             Tally::Duplicate => {
                 self.duplicates.inc();
             }
+            Tally::Spent(usage) => self.spent(self.agents.label(agent), usage),
+        }
+    }
+
+    fn spent(&self, agent: Arc<str>, usage: Usage) {
+        let new = usage.input_tokens.saturating_sub(usage.cached_tokens);
+        for (kind, tokens) in [
+            ("input", new),
+            ("cached_input", usage.cached_tokens),
+            ("output", usage.output_tokens),
+        ] {
+            let agent = Arc::clone(&agent);
+            let tokens_of = self.model_tokens.get_or_create(&Tokens { agent, kind });
+            tokens_of.inc_by(tokens);
+        }
+        if usage.cost_nano_usd > 0 {
+            let cost = self.model_cost.get_or_create(&Started { agent });
+            cost.inc_by(usage.cost_nano_usd as f64 / 1e9);
         }
     }
 
@@ -457,6 +495,12 @@ mod tests {
             Tally::NotResumed,
             Tally::Spared(Spared::Lookup),
             Tally::Duplicate,
+            Tally::Spent(Usage {
+                input_tokens: 100,
+                output_tokens: 20,
+                cached_tokens: 40,
+                cost_nano_usd: 500_000_000,
+            }),
         ] {
             metrics.add("clerk", counted);
         }
@@ -474,6 +518,10 @@ mod tests {
         for line in [
             "holdpoint_runs_started_total{agent=\"clerk\"} 2",
             "holdpoint_runs_ended_total{agent=\"clerk\",outcome=\"failed\"} 1",
+            "holdpoint_model_tokens_total{agent=\"clerk\",kind=\"input\"} 60",
+            "holdpoint_model_tokens_total{agent=\"clerk\",kind=\"cached_input\"} 40",
+            "holdpoint_model_tokens_total{agent=\"clerk\",kind=\"output\"} 20",
+            "holdpoint_model_cost_usd_total{agent=\"clerk\"} 0.5",
             "holdpoint_questions_raised_total{kind=\"error\",cause=\"write_unknown\"} 1",
             "holdpoint_questions_closed_total{status=\"resolved\"} 1",
             "holdpoint_time_to_decision_seconds_count{kind=\"error\"} 1",

@@ -56,7 +56,7 @@ fn name(stretch: &Stretch) -> String {
         ),
         What::Chat {
             attempt,
-            end: ChatEnd::Replied(usage),
+            end: ChatEnd::Replied { usage, .. },
         } => format!(
             "chat of {agent} #{attempt}: replied for {}",
             usage.output_tokens

@@ -131,6 +131,7 @@ impl World {
                     format!("scripted:{}", scenario.display()),
                 )]),
                 stores: BTreeMap::from([("redis".to_owned(), chats)]),
+                ..Names::default()
             },
             ..ServerFile::default()
         };
@@ -188,6 +189,7 @@ impl World {
                     format!("scripted:{}", scenario.display()),
                 )]),
                 stores: BTreeMap::from([("redis".to_owned(), store("chats.db"))]),
+                ..Names::default()
             };
             change(file);
         })
