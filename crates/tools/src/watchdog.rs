@@ -16,6 +16,7 @@ mod pipe;
 mod process;
 mod protocol;
 mod relay;
+mod surroundings;
 
 use std::{
     path::PathBuf,
@@ -34,7 +35,10 @@ use tokio::{
     time::timeout,
 };
 
-pub(crate) use protocol::{Captured, End, Garbled, MAX_LINE, MAX_RELAYED, MAX_STDOUT, Speech};
+use crate::confine;
+pub(crate) use protocol::{
+    Captured, End, Environment, Garbled, Kept, MAX_LINE, MAX_RELAYED, MAX_STDOUT, Speech,
+};
 use protocol::{MAX_REPORT, Order, Report};
 
 /// Whether this process may start itself again: without [`enter`] in its `main` that would not be a watchdog, but the
@@ -52,6 +56,12 @@ pub fn enter() {
         process::watch();
         std::process::exit(0);
     }
+    if std::env::args_os()
+        .nth(1)
+        .is_some_and(|argument| argument == confine::ARGUMENT)
+    {
+        std::process::exit(confine::become_it());
+    }
     ENTERED.store(true, Ordering::Relaxed);
 }
 
@@ -59,6 +69,7 @@ pub fn enter() {
 #[derive(Debug, Clone, Default)]
 pub struct Watchdog {
     program: Option<PathBuf>,
+    hidden: Vec<String>,
 }
 
 /// What to run.
@@ -71,6 +82,8 @@ pub(crate) struct Job<'a> {
     pub(crate) stdin: &'a str,
     pub(crate) speech: Speech,
     pub(crate) remaining: Duration,
+    pub(crate) environment: Environment,
+    pub(crate) stderr: Kept,
 }
 
 /// What became of it.
@@ -94,7 +107,16 @@ impl Watchdog {
     pub fn at(program: impl Into<PathBuf>) -> Self {
         Self {
             program: Some(program.into()),
+            hidden: Vec::new(),
         }
+    }
+
+    /// Takes these variables out of the environment of everything that it runs: the keys of providers are for this process
+    /// alone.
+    #[must_use]
+    pub fn hiding(mut self, variables: impl IntoIterator<Item = String>) -> Self {
+        self.hidden.extend(variables);
+        self
     }
 
     pub(crate) fn is_usable(&self) -> bool {
@@ -151,7 +173,11 @@ impl Watchdog {
     async fn ready(&self) -> Result<(ChildStdin, Reports), String> {
         for _ in 0..TRIES {
             let spawned = self.program().and_then(|program| {
-                Command::new(program)
+                let mut command = Command::new(program);
+                for variable in &self.hidden {
+                    command.env_remove(variable);
+                }
+                command
                     .arg(protocol::ARGUMENT)
                     .process_group(0)
                     .stdin(Stdio::piped())
