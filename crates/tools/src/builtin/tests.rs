@@ -745,8 +745,8 @@ fn whatever_changes_under_a_path_while_it_is_followed_nothing_outside_is_touched
         bench.is_untouched();
         println!("{resolver:?}: {written} of {tried} written, {read} read, {swaps} swaps");
         assert!(
-            written > 50 && swaps >= 10_000,
-            "{written} of {tried}, {swaps} swaps"
+            swaps >= 10_000 && written >= 500,
+            "{written} of {tried} written"
         );
     }
 }
