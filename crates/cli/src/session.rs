@@ -8,12 +8,12 @@ use std::{
 };
 
 use holdpoint_core::{Principal, PrincipalKind, State, Status, is_name};
-use holdpoint_engine::{Drives, Engine, Error, Kit, Options, RunView, Submitted};
+use holdpoint_engine::{Drives, Engine, Error, Options, RunView, Submitted};
 use holdpoint_server::Keys;
 use holdpoint_store::{SharedStore, ThreadKey};
 
 use crate::{
-    args::Threads, backups, env, exit::Exit, failure::Failure, leaving::Leaving, pending,
+    args::Threads, backups, env, exit::Exit, failure::Failure, kit::kit, leaving::Leaving, pending,
     place::Place, safe_text::line, screen::Screen, terminal, traces, zone,
 };
 
@@ -135,7 +135,7 @@ impl Session {
             return Err(Failure::usage(format!("`{tenant}` cannot be a tenant")));
         }
         let store = open_store(&common.store, missing).await?;
-        let kit = Kit::new().with_rights(Keys::new(store.clone()));
+        let kit = kit([common.store.as_str()], []).with_rights(Keys::new(store.clone()));
         let unsaid = Options::default();
         let options = Options {
             drives: Drives::ServersFirst,
