@@ -27,8 +27,6 @@ const ALWAYS: &[c_long] = &[
     libc::SYS_pwritev,
     libc::SYS_preadv2,
     libc::SYS_pwritev2,
-    libc::SYS_openat,
-    libc::SYS_openat2,
     libc::SYS_close,
     libc::SYS_close_range,
     libc::SYS_lseek,
@@ -50,7 +48,6 @@ const ALWAYS: &[c_long] = &[
     libc::SYS_renameat2,
     libc::SYS_linkat,
     libc::SYS_symlinkat,
-    libc::SYS_mknodat,
     libc::SYS_truncate,
     libc::SYS_ftruncate,
     libc::SYS_fallocate,
@@ -116,7 +113,7 @@ const ALWAYS: &[c_long] = &[
     libc::SYS_pkey_alloc,
     libc::SYS_pkey_free,
     libc::SYS_pkey_mprotect,
-    // Processes and threads of its own. `clone` has conditions, and `clone3` is refused by another filter.
+    // Processes and threads of its own. `clone` has conditions, and `clone3` is not there by another filter.
     libc::SYS_clone3,
     libc::SYS_execve,
     libc::SYS_execveat,
@@ -192,8 +189,6 @@ const ALWAYS: &[c_long] = &[
 /// The older spellings of some of them.
 #[cfg(target_arch = "x86_64")]
 const OLDER: &[c_long] = &[
-    libc::SYS_open,
-    libc::SYS_creat,
     libc::SYS_stat,
     libc::SYS_lstat,
     libc::SYS_access,
@@ -205,7 +200,6 @@ const OLDER: &[c_long] = &[
     libc::SYS_rename,
     libc::SYS_link,
     libc::SYS_symlink,
-    libc::SYS_mknod,
     libc::SYS_dup2,
     libc::SYS_pipe,
     libc::SYS_poll,
@@ -268,10 +262,13 @@ pub(super) fn filters(signals_are_kept: bool) -> Result<Vec<BpfProgram>, String>
         SeccompAction::Allow,
         arch,
     );
-    // Its flags are behind a pointer, where no filter can look. A program that is told that there is no such call takes
-    // `clone`.
+    // What they are to do is behind a pointer, where no filter can look. A program that is told that there is no such call
+    // takes `clone` and `openat`.
     let absent = SeccompFilter::new(
-        Rules::from([(libc::SYS_clone3, Vec::new())]),
+        Rules::from([
+            (libc::SYS_clone3, Vec::new()),
+            (libc::SYS_openat2, Vec::new()),
+        ]),
         SeccompAction::Allow,
         errno(libc::ENOSYS),
         arch,
@@ -303,6 +300,20 @@ fn rules(signals_are_kept: bool) -> Result<Rules, seccompiler::BackendError> {
         libc::SYS_clone,
         vec![when(&[(0, Len::Qword, Op::MaskedEq(NAMESPACES), 0)])?],
     );
+    // Files are made, but none that run as who owns them. What makes one and says how behind a pointer is told that there
+    // is no such call.
+    let plain = |argument| (argument, Len::Dword, Op::MaskedEq(0o6000), 0);
+    rules.insert(libc::SYS_openat, vec![when(&[plain(3)])?]);
+    rules.insert(libc::SYS_mknodat, vec![when(&[plain(2)])?]);
+    rules.insert(libc::SYS_openat2, Vec::new());
+    #[cfg(target_arch = "x86_64")]
+    for (call, mode) in [
+        (libc::SYS_open, 2),
+        (libc::SYS_creat, 1),
+        (libc::SYS_mknod, 1),
+    ] {
+        rules.insert(call, vec![when(&[plain(mode)])?]);
+    }
     // A pair that is connected: nothing can be sent elsewhere by it.
     let unix = u64::from(libc::AF_UNIX.unsigned_abs());
     let kinds = [libc::SOCK_STREAM, libc::SOCK_SEQPACKET];

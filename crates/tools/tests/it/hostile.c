@@ -47,6 +47,14 @@ static int can_write(const char *path, int flags) {
     close(fd);
     return put;
 }
+static int is_setuid(int fd, const char *path) {
+    struct stat data = {0};
+    if (fd < 0) return 0;
+    fstat(fd, &data);
+    close(fd);
+    unlink(path);
+    return (data.st_mode & S_ISUID) != 0;
+}
 static int connects(int family, const void *address, socklen_t length) {
     int fd = socket(family, SOCK_STREAM, 0);
     if (fd < 0) return 0;
@@ -140,6 +148,11 @@ int main(int argc, char **argv) {
     told("fchmod-system", ({ int fd = open("/usr/bin/env", O_RDONLY); struct stat s; fd >= 0 && fstat(fd, &s) == 0 && fchmod(fd, s.st_mode & 07777) == 0; }));
     told("mkdir-tmp", mkdir("/tmp/holdpoint-hostile", 0700) == 0);
     rmdir("/tmp/holdpoint-hostile");
+    umask(0);
+    told("setuid-open", is_setuid(open("suid", O_WRONLY | O_CREAT, 04755), "suid"));
+    struct { unsigned long long flags, mode, resolve; } how = {O_WRONLY | O_CREAT, 04755, 0};
+    told("setuid-openat2", is_setuid(syscall(SYS_openat2, AT_FDCWD, "suid", &how, sizeof how), "suid"));
+    told("setuid-chmod", ({ int fd = open("suid", O_WRONLY | O_CREAT, 0600); fchmod(fd, 04755); is_setuid(fd, "suid"); }));
     told("device", mknod("device", S_IFCHR | 0600, 0x103) == 0);
     unlink("device");
     told("tcp", ({ struct sockaddr_in a = {.sin_family = AF_INET, .sin_port = htons(port), .sin_addr = {htonl(INADDR_LOOPBACK)}}; connects(AF_INET, &a, sizeof a); }));

@@ -175,7 +175,7 @@ fn with_a_stray_descriptor(
     String::from_utf8(output.stdout).unwrap()
 }
 
-const ATTEMPTS: usize = 52;
+const ATTEMPTS: usize = 55;
 
 fn a_hostile_program_gets_nowhere() {
     let prey = Prey::new();
