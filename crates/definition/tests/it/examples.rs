@@ -51,6 +51,7 @@ fn the_shipped_server_has_every_example_and_none_has_problems_or_warnings() {
         folders,
         [
             "approval-agent",
+            "assistant",
             "code-executor",
             "file-manager",
             "refund",
