@@ -8,7 +8,10 @@
 //! watchdog knows: so no program can claim that it never ran.
 
 mod folder;
-#[cfg(target_os = "linux")]
+#[cfg(all(
+    target_os = "linux",
+    any(target_arch = "x86_64", target_arch = "aarch64")
+))]
 mod kernel;
 #[cfg(all(
     target_os = "linux",
@@ -47,7 +50,7 @@ impl Cell {
     /// The kernel gives no random numbers.
     pub(crate) fn nonce() -> std::io::Result<String> {
         let mut bytes = [0_u8; 16];
-        rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty())?;
+        getrandom::fill(&mut bytes).map_err(std::io::Error::other)?;
         Ok(holdpoint_core::hex(&bytes))
     }
 

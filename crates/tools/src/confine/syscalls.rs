@@ -44,7 +44,6 @@ const ALWAYS: &[c_long] = &[
     libc::SYS_fchdir,
     libc::SYS_mkdirat,
     libc::SYS_unlinkat,
-    libc::SYS_renameat,
     libc::SYS_renameat2,
     libc::SYS_linkat,
     libc::SYS_symlinkat,
@@ -55,7 +54,6 @@ const ALWAYS: &[c_long] = &[
     libc::SYS_readahead,
     libc::SYS_fsync,
     libc::SYS_fdatasync,
-    libc::SYS_sync_file_range,
     libc::SYS_syncfs,
     libc::SYS_flock,
     libc::SYS_dup,
@@ -150,8 +148,6 @@ const ALWAYS: &[c_long] = &[
     libc::SYS_sched_get_priority_min,
     libc::SYS_getpriority,
     libc::SYS_getcpu,
-    libc::SYS_getrlimit,
-    libc::SYS_setrlimit,
     libc::SYS_getrusage,
     libc::SYS_times,
     libc::SYS_uname,
@@ -186,7 +182,7 @@ const ALWAYS: &[c_long] = &[
     libc::SYS_landlock_restrict_self,
 ];
 
-/// The older spellings of some of them.
+/// The older spellings of some of them, which newer architectures do not have.
 #[cfg(target_arch = "x86_64")]
 const OLDER: &[c_long] = &[
     libc::SYS_stat,
@@ -215,6 +211,10 @@ const OLDER: &[c_long] = &[
     libc::SYS_pause,
     libc::SYS_time,
     libc::SYS_arch_prctl,
+    libc::SYS_renameat,
+    libc::SYS_getrlimit,
+    libc::SYS_setrlimit,
+    libc::SYS_sync_file_range,
 ];
 #[cfg(not(target_arch = "x86_64"))]
 const OLDER: &[c_long] = &[];
@@ -229,16 +229,17 @@ const SIGNALS: &[c_long] = &[
     libc::SYS_pidfd_send_signal,
 ];
 
-/// What may be asked of an open file by `ioctl`.
-const IOCTLS: [u64; 7] = [
-    libc::FIONREAD,
-    libc::FIONBIO,
-    libc::FIOCLEX,
-    libc::FIONCLEX,
-    libc::TCGETS,
-    libc::TIOCGWINSZ,
-    // FICLONE
-    0x4004_9409,
+/// What may be asked of an open file by `ioctl`: how much is there, whether to wait for it, whether it is a terminal, and
+/// copies that share their blocks.
+const IOCTLS: [u64; 8] = [
+    0x541b,      // FIONREAD
+    0x5421,      // FIONBIO
+    0x5451,      // FIOCLEX
+    0x5450,      // FIONCLEX
+    0x5401,      // TCGETS
+    0x802c_542a, // TCGETS2
+    0x5413,      // TIOCGWINSZ
+    0x4004_9409, // FICLONE
 ];
 
 /// Everything that makes a namespace.
