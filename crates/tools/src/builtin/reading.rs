@@ -12,9 +12,11 @@ use serde::Deserialize;
 use super::{
     place::{Place, RESERVED},
     shown,
-    workspace::Workspace,
+    workspace::{Workspace, kind_in},
 };
 
+/// What the names of results begin with that are kept apart from the transcript.
+const ARTIFACT: &str = "artifact://";
 /// How many lines are read at once.
 const MAX_LINES: usize = 2_000;
 /// How many bytes of text come at once.
@@ -40,6 +42,10 @@ pub(super) struct Ls {
 
 /// Reads lines of a text file, with their numbers.
 pub(super) fn read_file(workspace: &Workspace, args: &ReadFile) -> Result<String, String> {
+    if args.path.starts_with(ARTIFACT) {
+        // What is kept apart is not in the workspace, and nobody keeps anything apart yet.
+        return Err(format!("there is no `{}`", shown::name(&args.path)));
+    }
     let place = workspace.place(&args.path)?;
     let (file, stat) = workspace.file(&place)?;
     let size = u64::try_from(stat.st_size).unwrap_or_default();
@@ -222,7 +228,7 @@ pub(super) fn ls(workspace: &Workspace, args: &Ls) -> Result<String, String> {
         if name == "." || name == ".." || name.starts_with(RESERVED) {
             continue;
         }
-        let mark = match entry.file_type() {
+        let mark = match kind_in(&folder, &entry) {
             FileType::Directory => "/",
             FileType::Symlink => "@",
             FileType::RegularFile

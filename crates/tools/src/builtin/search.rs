@@ -15,7 +15,7 @@ use super::{
     reading::{MAX_NAMES, MAX_TEXT, kind_of},
     shown,
     work::Wanted,
-    workspace::{Workspace, file_in, whole},
+    workspace::{Workspace, file_in, kind_in, whole},
 };
 
 /// How deep folders are looked into.
@@ -310,7 +310,7 @@ impl<'a> Walk<'a> {
                     Some("there was no time to look everywhere; say where to look by `path`");
                 return None;
             }
-            match entry.file_type() {
+            match kind_in(folder, &entry) {
                 FileType::Directory => inner.push(name.to_owned()),
                 FileType::RegularFile => {
                     let path = format!("{prefix}{name}");

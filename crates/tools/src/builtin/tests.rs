@@ -202,6 +202,8 @@ fn a_file_is_read_with_its_lines_numbered() {
         assert_eq!(error, "`a/b.txt` has only 3 lines");
         bench.put("empty", "");
         assert_eq!(read(json!({"path": "empty"})), "[`empty` is empty]");
+        let error = bench.read(json!({"path": "artifact://a/v1"})).unwrap_err();
+        assert_eq!(error, "there is no `artifact://a/v1`");
     });
 }
 

@@ -12,7 +12,7 @@ use std::{
 };
 
 use rustix::{
-    fs::{FileType, Mode, OFlags, Stat, fstat, mkdirat, open, openat},
+    fs::{AtFlags, DirEntry, FileType, Mode, OFlags, Stat, fstat, mkdirat, open, openat, statat},
     io::Errno,
 };
 
@@ -213,6 +213,18 @@ pub(super) fn file_in(folder: BorrowedFd<'_>, name: &str) -> Result<Option<(File
         Err(Errno::NXIO | Errno::NODEV) => Err(NoFile::Special),
         Err(error) => Err(NoFile::Failed(error)),
     }
+}
+
+/// What an entry of a folder is; a symbolic link is one, wherever it leads.
+pub(super) fn kind_in(folder: &OwnedFd, entry: &DirEntry) -> FileType {
+    let said = entry.file_type();
+    if said != FileType::Unknown {
+        return said;
+    }
+    // Not every file system says it right away.
+    statat(folder, entry.file_name(), AtFlags::SYMLINK_NOFOLLOW).map_or(FileType::Unknown, |stat| {
+        FileType::from_raw_mode(stat.st_mode)
+    })
 }
 
 /// All that is in a file, if that is not more than [`MAX_CONTENT`].
