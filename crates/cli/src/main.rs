@@ -10,6 +10,7 @@ mod commands;
 mod env;
 mod exit;
 mod failure;
+mod kit;
 mod leaving;
 mod pending;
 mod place;

@@ -8,13 +8,14 @@ use std::{
 };
 
 use holdpoint_core::{Principal, PrincipalKind, State, Status, is_name};
-use holdpoint_engine::{Drives, Engine, Error, Kit, Options, RunView, Submitted};
+use holdpoint_engine::{Drives, Engine, Error, Options, RunView, Submitted};
 use holdpoint_server::Keys;
 use holdpoint_store::{SharedStore, ThreadKey};
 
 use crate::{
-    agent_file, args::Threads, backups, env, exit::Exit, failure::Failure, leaving::Leaving,
-    pending, place::Place, safe_text::line, screen::Screen, terminal, traces, zone,
+    agent_file, args::Threads, backups, env, exit::Exit, failure::Failure, kit::kit,
+    leaving::Leaving, pending, place::Place, safe_text::line, screen::Screen, terminal, traces,
+    zone,
 };
 
 /// How results are printed.
@@ -136,7 +137,7 @@ impl Session {
         }
         let store = open_store(&common.store, missing).await?;
         let names = agent_file::names(common.config.as_deref())?;
-        let kit = Kit::new()
+        let kit = kit([common.store.as_str()], [])
             .with_providers(names.providers)
             .with_rights(Keys::new(store.clone()));
         let unsaid = Options::default();

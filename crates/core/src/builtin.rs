@@ -123,6 +123,12 @@ impl Builtin {
         }
     }
 
+    /// Whether it starts programs.
+    #[must_use]
+    pub const fn runs_commands(self) -> bool {
+        matches!(self, Self::Shell | Self::Execute)
+    }
+
     /// Whether it can say what became of a call, given what the call was based on.
     #[must_use]
     pub const fn has_lookup(self) -> bool {

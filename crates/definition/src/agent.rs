@@ -4,7 +4,7 @@ use holdpoint_core::{Allowed, Breakpoints, DecisionKind, Definition, Limits};
 use holdpoint_yaml::{Field, Fields, Report};
 
 use crate::{
-    breakpoint,
+    breakpoint, builtin,
     command::Base,
     confirm,
     family::Family,
@@ -13,8 +13,9 @@ use crate::{
     subagent,
 };
 
-const KEYS: [&str; 13] = [
+const KEYS: [&str; 14] = [
     "model",
+    "workspace",
     "system_prompt",
     "tools",
     "interrupt_on",
@@ -64,6 +65,9 @@ pub(crate) fn read(
         asks.unwrap_or_else(Allowed::standard),
     );
     family.has_tasks = has_subagents(&fields);
+    if let Some(field) = fields.optional("workspace") {
+        family.workspace = builtin::read_workspace(&field, base, report);
+    }
     let parts = Parts::read(spec, &fields, Unsaid::Default, &mut family, report);
     let subagents = subagent::read_all(&fields, &parts, 1, &mut family, report);
     let breakpoints = match fields.optional("breakpoints") {

@@ -6,7 +6,7 @@ use holdpoint_core::{Allowed, Limits};
 use holdpoint_yaml::{Field, Report};
 use serde::Serialize;
 
-use crate::{command::Base, names::Names};
+use crate::{builtin::Workspace, command::Base, names::Names};
 
 /// What subagents may inherit in all, in bytes of its stored form: a small file must not become a large definition.
 const ROOM: usize = 4 << 20;
@@ -22,6 +22,8 @@ pub(crate) struct Family<'a> {
     pub(crate) asks: Allowed,
     /// Whether an agent of the file has subagents, so that `task` is a tool.
     pub(crate) has_tasks: bool,
+    /// Where built-in tools work.
+    pub(crate) workspace: Workspace,
     pub(crate) nodes: Nodes,
     room: usize,
 }
@@ -49,6 +51,7 @@ impl<'a> Family<'a> {
             limits,
             asks,
             has_tasks: false,
+            workspace: Workspace::Unnamed,
             nodes: Nodes::default(),
             room: ROOM,
         }

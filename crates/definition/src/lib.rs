@@ -14,7 +14,10 @@
 //! spec:
 //!   model: {primary: "scripted:scenario.yaml"}
 //!   system_prompt: You look after orders.       # optional
+//!   workspace: ./work                           # optional; where built-in tools for files and commands work
 //!   tools:                                      # optional
+//!     - {builtin: read_file}                    # timeout, settle and permissions may be said
+//!     - {builtin: write_file}                   # asked about unless something else is said of it
 //!     - name: issue_refund
 //!       description: Pays money back.           # empty when unsaid
 //!       version: "2"                            # "1" when unsaid
@@ -64,7 +67,7 @@
 //!           on_timeout: reject                  # expire (when unsaid) | reject | keep
 //! "#;
 //! # let dir = std::env::temp_dir().join("holdpoint-definition-doc");
-//! # std::fs::create_dir_all(&dir).unwrap();
+//! # std::fs::create_dir_all(dir.join("work")).unwrap();
 //! # std::fs::write(dir.join("scenario.yaml"), "").unwrap();
 //! let loaded = holdpoint_definition::load_str(text, "agent.yaml", &dir).unwrap();
 //! assert_eq!(loaded.definition.name, "clerk");
@@ -72,7 +75,7 @@
 //! let problems = holdpoint_definition::load_str(&text.replacen("approve", "aprove", 1), "agent.yaml", &dir).unwrap_err();
 //! assert_eq!(
 //!     problems.to_string(),
-//!     "agent.yaml:26:40: spec.interrupt_on.issue_refund: `aprove` is not a decision\n  \
+//!     "agent.yaml:29:40: spec.interrupt_on.issue_refund: `aprove` is not a decision\n  \
 //!      help: did you mean `approve`? use approve, edit, reject or respond"
 //! );
 //! ```
@@ -143,7 +146,7 @@
 //! A definition is stored and may be resumed from any folder, so paths are resolved against the folder of the YAML file
 //! and kept absolute:
 //!
-//! - the file in `model.primary: scripted:FILE`, and what a server's file names;
+//! - the file in `model.primary: scripted:FILE`, the folder in `workspace`, and what a server's file names;
 //! - the program, the first element of `command`, `lookup` and `compensate`, if it contains a `/`. A bare name is looked
 //!   up on `PATH` when it runs;
 //! - every further element that begins with `./` or `../`, so that `[python3, ./refund.py]` works. Other elements are
@@ -160,6 +163,7 @@
 
 mod agent;
 mod breakpoint;
+mod builtin;
 mod command;
 mod confirm;
 mod family;

@@ -1,7 +1,8 @@
 //! What an agent and a subagent alike are made of. Where a subagent says nothing, it inherits.
 
 use holdpoint_core::{
-    Breakpoints, ContextRule, Definition, FIRST_FORMAT, InterruptMode, Policy, Sampling, Subagent,
+    Breakpoints, ContextRule, Definition, FIRST_FORMAT, InterruptMode, Policy, Ruling, Sampling,
+    Subagent, ToolSpec,
 };
 use holdpoint_yaml::{Content, Field, Fields, Report};
 
@@ -18,6 +19,8 @@ pub(crate) struct Parts {
     pub(crate) model: Option<Models>,
     pub(crate) tools: Option<Tools>,
     pub(crate) policy: Option<Policy>,
+    /// Whether it says that nobody is asked, by an empty `interrupt_on`.
+    pub(crate) asks_nobody: bool,
     pub(crate) interrupt_mode: Option<InterruptMode>,
     pub(crate) strict: Option<bool>,
     pub(crate) context: Option<ContextRule>,
@@ -95,7 +98,27 @@ impl Parts {
                 }),
             },
         };
-        let policy = policy::read(fields, guarded, above, &family.asks, report);
+        let mut policy = policy::read(fields, guarded, above, &family.asks, report);
+        let asks_nobody = match (fields.optional("interrupt_on"), unsaid) {
+            (Some(field), _) => is_empty_map(&field),
+            (None, Unsaid::Default) => false,
+            (None, Unsaid::Inherited(parent)) => parent.asks_nobody,
+        };
+        if let (Some(policy), Some(tools)) = (&mut policy, &tools) {
+            let builtins = || tools.specs.iter().filter_map(ToolSpec::as_builtin);
+            if !asks_nobody {
+                policy.guard_builtins(builtins(), guarded.has_tasks);
+            } else if policy.default == Ruling::Allow
+                && let Some(field) = fields.optional("interrupt_on")
+                && let Some((name, _)) = builtins().find(|(_, it)| it.default_gate().is_some())
+            {
+                let message =
+                    format!("nobody is asked before a call of `{name}`, nor of any other tool");
+                let help =
+                    "leave `interrupt_on` out for the gates that built-in tools have by themselves";
+                report.warning(field.node.at, &field.path, &message, help);
+            }
+        }
         let interrupt_mode = match fields.optional("interrupt_mode") {
             Some(field) => read_mode(&field, report),
             None => unsaid.part(|parent| parent.interrupt_mode, InterruptMode::Batched),
@@ -113,6 +136,7 @@ impl Parts {
             model,
             tools,
             policy,
+            asks_nobody,
             interrupt_mode,
             strict,
             context,
@@ -154,6 +178,10 @@ pub(crate) fn has_subagents(fields: &Fields<'_>) -> bool {
     fields.optional("subagents").is_some_and(
         |field| !matches!(&field.node.content, Content::List(items) if items.is_empty()),
     )
+}
+
+fn is_empty_map(field: &Field<'_>) -> bool {
+    matches!(&field.node.content, Content::Map(entries) if entries.is_empty())
 }
 
 fn read_mode(field: &Field<'_>, report: &mut Report) -> Option<InterruptMode> {

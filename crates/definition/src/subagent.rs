@@ -27,7 +27,13 @@ const KEYS: [&str; 11] = [
 ];
 const ABOVE: [Elsewhere<'_>; 2] = [
     Elsewhere {
-        keys: &["version", "limits", "breakpoints", "true_includes_respond"],
+        keys: &[
+            "version",
+            "limits",
+            "breakpoints",
+            "true_includes_respond",
+            "workspace",
+        ],
         help: "it is said once, for the agent of the file and all its subagents",
     },
     Elsewhere {

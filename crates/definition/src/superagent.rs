@@ -19,6 +19,7 @@ const OURS: [Elsewhere<'_>; 2] = [
     Elsewhere {
         keys: &[
             "tools",
+            "workspace",
             "interrupt_on",
             "default",
             "interrupt_mode",

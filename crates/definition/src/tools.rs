@@ -1,10 +1,11 @@
 //! The tools of an agent.
 
-use holdpoint_core::ToolSpec;
+use holdpoint_core::{ToolSpec, is_name};
 use holdpoint_yaml::{Content, Field, Report, quoted, suggest};
 use serde::Serialize;
 
 use crate::{
+    builtin,
     family::Family,
     name,
     parts::{Parts, Unsaid},
@@ -27,6 +28,11 @@ pub(crate) fn read_all(
 ) -> Option<Tools> {
     let mut items = field.items("begin every tool with `- name: …`", report)?;
     name::label(field, &mut items);
+    for item in &mut items {
+        if let Some(name) = builtin::peek(item).filter(|name| is_name(name)) {
+            item.path = format!("{}[{name}]", field.path);
+        }
+    }
     let mut tools = Tools::default();
     for item in items {
         let named = if let (Content::Text(name), Unsaid::Inherited(parent)) =
@@ -35,6 +41,9 @@ pub(crate) fn read_all(
             let inherited = inherit(&item, name, parent, family, report);
             tools.specs.extend(inherited);
             Some(name.as_str())
+        } else if builtin::is_meant(&item) {
+            tools.specs.extend(builtin::read(&item, family, report));
+            builtin::peek(&item)
         } else {
             tools.specs.extend(tool::read(&item, family, report));
             name::peek(&item)

@@ -13,7 +13,10 @@ use crate::{
     lookup::Finding,
     quote::quote,
     tool::{no_compensation, no_lookup},
-    watchdog::{Captured, End, Garbled, Job, MAX_LINE, MAX_RELAYED, MAX_STDOUT, Run, Speech},
+    watchdog::{
+        Captured, End, Environment, Garbled, Job, Kept, MAX_LINE, MAX_RELAYED, MAX_STDOUT, Run,
+        Speech,
+    },
 };
 
 /// A tool that is a program, with the programs that look its calls up and undo them.
@@ -57,6 +60,8 @@ impl CommandTool {
                 stdin: call.args.canonical(),
                 speech: Speech::Whole,
                 remaining: call.remaining,
+                environment: Environment::Inherited,
+                stderr: Kept::Little,
             })
             .await
     }

@@ -8,6 +8,7 @@
 #[cfg(test)]
 mod canary;
 mod exchange;
+mod fetcher;
 mod guard;
 mod outbound;
 mod secret;
@@ -25,6 +26,7 @@ use crate::{
     tool::{no_compensation, no_lookup},
 };
 use exchange::{Answer, Exchange, Extent, Line, MAX_BODY};
+pub(crate) use fetcher::{Fetched, Fetcher, NotFetched};
 pub use outbound::{NotReached, Outbound, Patience};
 
 /// How many characters of a refusal the model gets.

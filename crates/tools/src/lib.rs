@@ -17,7 +17,9 @@
 //! // … the rest of `main`.
 //! ```
 
+mod builtin;
 mod command;
+mod confine;
 mod entry;
 mod function;
 mod http;

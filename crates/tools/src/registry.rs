@@ -1,18 +1,23 @@
 //! From a definition's tool to one that can be called.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 
 use holdpoint_core::{Runner, ToolKind, ToolSpec};
 
 use crate::{
-    SteppedTool, Tool, Watchdog, command::CommandTool, http::HttpTool,
-    stepped_command::SteppedCommand, stepped_tool::Stepped,
+    SteppedTool, Tool, Watchdog,
+    builtin::{self, Settings},
+    command::CommandTool,
+    http::HttpTool,
+    stepped_command::SteppedCommand,
+    stepped_tool::Stepped,
 };
 
-/// The tools that are code of the embedding program, by name.
+/// The tools that are code of the embedding program, by name, and what it says about the built-in ones.
 #[derive(Debug, Clone, Default)]
 pub struct Registry {
     tools: BTreeMap<String, Registered>,
+    builtins: Settings,
 }
 
 #[derive(Debug, Clone)]
@@ -51,6 +56,28 @@ impl Registry {
             is_stepped: true,
         };
         self.tools.insert(name.into(), tool);
+        self
+    }
+
+    /// Has `web_search` ask here: an address with `{query}` in it, which answers with JSON, a list of objects with `title`,
+    /// `url` and `snippet`. It may be a private address.
+    #[must_use]
+    pub fn with_search(mut self, endpoint: impl Into<String>) -> Self {
+        self.builtins.search = Some(endpoint.into());
+        self
+    }
+
+    /// Lets `fetch_url` reach this host even where its addresses are private.
+    #[must_use]
+    pub fn with_private_host(mut self, host: impl Into<String>) -> Self {
+        self.builtins.allow_private.push(host.into());
+        self
+    }
+
+    /// Refuses workspaces that contain this file or folder, or lie in it: what decides about tools is not for tools.
+    #[must_use]
+    pub fn protecting(mut self, path: impl Into<PathBuf>) -> Self {
+        self.builtins.protected.push(path.into());
         self
     }
 
@@ -108,6 +135,14 @@ pub enum NoSuchTool {
         /// The tool.
         name: String,
     },
+    /// A built-in tool cannot be had here.
+    #[error("the tool `{name}` cannot be used: {reason}")]
+    Unusable {
+        /// The tool.
+        name: String,
+        /// Why, and what could be done about it.
+        reason: String,
+    },
     /// One of its requests can never be sent.
     #[error("the `{hook}` of the tool `{name}` cannot be sent: {reason}")]
     Unsendable {
@@ -139,7 +174,8 @@ fn list(names: &[String]) -> String {
 /// # Errors
 ///
 /// Code that is not registered, or registered as another kind of tool than the definition says; a command that names no
-/// program; a command without a usable watchdog; a request that can never be sent.
+/// program; a command without a usable watchdog; a request that can never be sent; a built-in tool whose workspace is not
+/// there or not fit, that nothing is configured for, or that this kernel cannot confine.
 pub fn instantiate(
     spec: &ToolSpec,
     registry: &Registry,
@@ -207,7 +243,23 @@ pub fn instantiate(
                 reason: unsendable.reason,
             }),
         },
-        Runner::Builtin { .. } | _ => Err(NoSuchTool::UnknownRunner { name: name() }),
+        Runner::Builtin { tool, workspace } => {
+            if tool.runs_commands() && !watchdog.is_usable() {
+                return Err(NoSuchTool::NoWatchdog { name: name() });
+            }
+            builtin::instantiate(
+                spec,
+                *tool,
+                workspace.as_deref(),
+                &registry.builtins,
+                watchdog,
+            )
+            .map_err(|reason| NoSuchTool::Unusable {
+                name: name(),
+                reason,
+            })
+        }
+        _ => Err(NoSuchTool::UnknownRunner { name: name() }),
     }
 }
 

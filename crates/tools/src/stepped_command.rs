@@ -13,7 +13,7 @@ use crate::{
     command::{CommandTool, LOST, environment, reason, text_of, with_stderr},
     message::{self, Message},
     quote::quote,
-    watchdog::{End, Job, Listens, News, Run, Speech, Watched},
+    watchdog::{End, Environment, Job, Kept, Listens, News, Run, Speech, Watched},
 };
 
 /// A stepped tool that is a program, with the programs that look its steps up and undo them.
@@ -36,6 +36,8 @@ impl Tool for SteppedCommand {
             stdin: &opening,
             speech: Speech::Relayed,
             remaining: call.remaining,
+            environment: Environment::Inherited,
+            stderr: Kept::Little,
         };
         match self.0.watchdog.start(&job).await {
             Ok(watched) => Entry::new(steps).follow(watched).await,

@@ -16,6 +16,7 @@ mod pipe;
 mod process;
 mod protocol;
 mod relay;
+mod surroundings;
 
 use std::{
     collections::BTreeSet,
@@ -39,7 +40,10 @@ use tokio::{
     time::timeout,
 };
 
-pub(crate) use protocol::{Captured, End, Garbled, MAX_LINE, MAX_RELAYED, MAX_STDOUT, Speech};
+use crate::confine;
+pub(crate) use protocol::{
+    Captured, End, Environment, Garbled, Kept, MAX_LINE, MAX_RELAYED, MAX_STDOUT, Speech,
+};
 use protocol::{MAX_REPORT, Order, Report};
 
 /// Whether this process may start itself again: without [`enter`] in its `main` that would not be a watchdog, but the
@@ -56,6 +60,12 @@ pub fn enter() {
     {
         process::watch();
         std::process::exit(0);
+    }
+    if std::env::args_os()
+        .nth(1)
+        .is_some_and(|argument| argument == confine::ARGUMENT)
+    {
+        std::process::exit(confine::become_it());
     }
     ENTERED.store(true, Ordering::Relaxed);
 }
@@ -87,6 +97,8 @@ pub(crate) struct Job<'a> {
     pub(crate) stdin: &'a str,
     pub(crate) speech: Speech,
     pub(crate) remaining: Duration,
+    pub(crate) environment: Environment,
+    pub(crate) stderr: Kept,
 }
 
 /// What became of it.

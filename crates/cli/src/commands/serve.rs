@@ -7,8 +7,8 @@ use holdpoint_server::{Access, Opening, StartError};
 use tracing_subscriber::EnvFilter;
 
 use crate::{
-    args::Serve, backups, env, exit::Exit, failure::Failure, leaving::Leaving, safe_text, terminal,
-    traces,
+    args::Serve, backups, env, exit::Exit, failure::Failure, kit::kit, leaving::Leaving, safe_text,
+    terminal, traces,
 };
 
 /// What is logged when nobody says anything. Each connection that an outage ends is a line of the pool; what the outage means
@@ -32,7 +32,12 @@ pub(crate) async fn serve(args: &Serve) -> Result<Exit, Failure> {
     };
     let access = if args.dev { Access::Dev } else { Access::Keys };
     let secrets: BTreeSet<String> = file.webhooks.iter().map(|it| it.secret.clone()).collect();
-    let mut opening = Opening::new(file, access);
+    let stores = file.names.stores.values().chain([&file.store]);
+    // What is wrong with the agents is said when they are loaded.
+    let agents = holdpoint_definition::agent_files(&file.agents).unwrap_or_default();
+    let files = args.config.iter().chain(&agents);
+    let kit = kit(stores.map(String::as_str), files.map(PathBuf::as_path));
+    let mut opening = Opening::new(file, access).with_kit(kit);
     for variable in secrets {
         if let Some(secret) = env::named(&variable) {
             opening = opening.with_secret(&variable, secret);

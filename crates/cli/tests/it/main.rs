@@ -5,6 +5,7 @@
 mod adopt;
 mod answers;
 mod asking;
+mod builtins;
 mod collector;
 mod hostile;
 mod leaving;

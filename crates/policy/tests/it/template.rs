@@ -264,3 +264,66 @@ fn a_template_is_its_text_and_may_go_to_other_threads() {
     assert_eq!(template, template.clone());
     assert_eq!(format!("{template:?}"), r#"Template("{{ args.a }}")"#);
 }
+
+#[test]
+fn built_in_tools_say_what_they_would_do() {
+    use holdpoint_core::Builtin;
+    let cases = [
+        (
+            Builtin::Shell,
+            r#"{"command":"rm -rf {{ args }}"}"#,
+            "Execute shell command: rm -rf {{ args }}",
+        ),
+        (
+            Builtin::Execute,
+            r#"{"command":"ls"}"#,
+            "Execute command in the sandbox: ls",
+        ),
+        (
+            Builtin::WriteFile,
+            r#"{"path":"/file.txt","content":null}"#,
+            "Delete file: /file.txt",
+        ),
+        (
+            Builtin::WriteFile,
+            r#"{"path":"a.txt"}"#,
+            "Delete file: a.txt",
+        ),
+        (
+            Builtin::WriteFile,
+            r#"{"path":"a.txt","content":"one\ntwo"}"#,
+            "Write 2 lines to a.txt",
+        ),
+        (
+            Builtin::WriteFile,
+            r#"{"path":"a.txt","content":7}"#,
+            "Write ? lines to a.txt",
+        ),
+        (Builtin::EditFile, r#"{"path":"a.txt"}"#, "Edit file: a.txt"),
+        (
+            Builtin::EditFile,
+            r#"{"path":"a.txt","replace_all":true}"#,
+            "Edit file: a.txt (all occurrences)",
+        ),
+        (
+            Builtin::FetchUrl,
+            r#"{"url":"https://e/"}"#,
+            "Fetch URL: https://e/",
+        ),
+        (
+            Builtin::WebSearch,
+            r#"{"query":"tea"}"#,
+            "Search the web: tea",
+        ),
+    ];
+    for (builtin, args, expected) in cases {
+        let gate = builtin.default_gate().unwrap();
+        let words = gate.terms.description.unwrap();
+        let told = Call::new(args).renders(&words);
+        assert_eq!(told.as_deref(), Ok(expected), "{args}");
+    }
+    let gate = Builtin::default_task_gate();
+    let words = gate.terms.description.unwrap();
+    let told = Call::new(r#"{"subagent_type":"auditor","description":"look"}"#).renders(&words);
+    assert_eq!(told.as_deref(), Ok("Give a task to auditor: look"));
+}

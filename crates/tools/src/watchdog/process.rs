@@ -4,7 +4,7 @@ use std::{
     io::{self, BufRead, PipeReader, Write},
     os::unix::process::{CommandExt, ExitStatusExt},
     path::Path,
-    process::{Child, ChildStderr, ChildStdout, Command, Stdio},
+    process::{Child, ChildStderr, ChildStdout, Stdio},
     sync::mpsc,
     thread,
     time::Duration,
@@ -19,8 +19,9 @@ use rustix::{
 use super::{
     clock,
     pipe::{Input, Output, READ, is_ready, non_blocking, wait_for, wait_until_ready},
-    protocol::{Captured, End, MAX_LINE, MAX_STDERR, MAX_STDOUT, Order, Report, Speech, VERSION},
+    protocol::{Captured, End, MAX_LINE, MAX_STDOUT, Order, Report, Speech, VERSION},
     relay,
+    surroundings::Surroundings,
 };
 
 /// `poll` does not count the time the machine sleeps, so it looks at the clock this often.
@@ -93,6 +94,7 @@ pub(super) struct Program {
     pub(super) stdout: Output<ChildStdout>,
     pub(super) stderr: Output<ChildStderr>,
     speech: Speech,
+    surroundings: Surroundings,
 }
 
 impl Program {
@@ -110,7 +112,7 @@ impl Program {
         // Before the program: a failure here must not leave one running.
         let (ended, announce) =
             wait_elsewhere().map_err(|error| format!("the watchdog failed: {error}"))?;
-        let mut command = Command::new(name);
+        let (mut command, surroundings) = Surroundings::of(&order, name, arguments)?;
         for (name, value) in order.env {
             match value {
                 Some(value) => command.env(name, value),
@@ -118,7 +120,6 @@ impl Program {
             };
         }
         let mut child = command
-            .args(arguments)
             .current_dir(&order.cwd)
             .process_group(0)
             .stdin(Stdio::piped())
@@ -140,7 +141,7 @@ impl Program {
             Speech::Relayed => MAX_LINE + READ,
         };
         let stdout = Output::new(non_blocking(child.stdout.take()), most);
-        let stderr = Output::new(non_blocking(child.stderr.take()), MAX_STDERR);
+        let stderr = Output::new(non_blocking(child.stderr.take()), order.stderr.bytes());
         Ok(Self {
             child,
             group,
@@ -149,6 +150,7 @@ impl Program {
             stdout,
             stderr,
             speech: order.speech,
+            surroundings,
         })
     }
 
@@ -169,11 +171,15 @@ impl Program {
             }
             if is_ready(io::stdin()) {
                 self.kill();
+                if self.surroundings.are_cleaned() {
+                    wait_until_ready(&self.ended, DYING);
+                }
                 return None;
             }
             if clock::now() >= deadline {
                 self.kill();
                 wait_until_ready(&self.ended, DYING);
+                self.stdout.drain();
                 self.stderr.drain();
                 return Some(End::TimedOut);
             }
@@ -227,6 +233,9 @@ impl Program {
             String::from_utf8(self.stdout.kept).map_or(Captured::NotUtf8, Captured::Text)
         };
         let stderr = String::from_utf8_lossy(&self.stderr.kept).into_owned();
+        if let Some(reason) = self.surroundings.failure(end, &stderr) {
+            return Report::NotStarted { reason };
+        }
         Report::Ended {
             end,
             stdout,

@@ -16,13 +16,15 @@ use super::{Job, clock};
 pub(super) const ARGUMENT: &str = "__watchdog";
 
 /// Grows when one side could misunderstand the other: an upgrade may replace the executable under a running driver.
-pub(super) const VERSION: u16 = 3;
+pub(super) const VERSION: u16 = 4;
 
 /// How much a program may print as its result.
 pub(crate) const MAX_STDOUT: usize = 1 << 20;
 
-/// How much of what a program says on stderr is kept.
-pub(super) const MAX_STDERR: usize = 4 << 10;
+/// How much of what a program says on stderr is kept where that is only to explain a failure.
+const LITTLE_STDERR: usize = 4 << 10;
+/// And where it is a part of the result.
+const MUCH_STDERR: usize = 128 << 10;
 
 /// How long a line may be that is relayed.
 pub(crate) const MAX_LINE: usize = 1 << 20;
@@ -44,6 +46,8 @@ pub(super) struct Order {
     /// What the program gets first.
     pub(super) stdin: String,
     pub(super) speech: Speech,
+    pub(super) environment: Environment,
+    pub(super) stderr: Kept,
     /// By [`clock::now`], in microseconds. Absolute, so that a slow start of the watchdog gives no time away.
     pub(super) deadline: u64,
 }
@@ -62,6 +66,8 @@ impl Order {
                 .collect(),
             stdin: job.stdin.to_owned(),
             speech: job.speech,
+            environment: job.environment,
+            stderr: job.stderr,
             deadline: u64::try_from(deadline).unwrap_or(u64::MAX),
         }
     }
@@ -79,6 +85,37 @@ pub(crate) enum Speech {
     Whole,
     /// Lines go to and fro while it runs.
     Relayed,
+}
+
+/// What surrounds a program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Environment {
+    /// The environment of this process.
+    Inherited,
+    /// Of the environment of this process only what is known to be harmless.
+    Listed,
+    /// The same, and nothing but its folder and the programs of the system.
+    Confined,
+}
+
+/// How much of what a program says on stderr is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Kept {
+    /// The beginning, to explain a failure.
+    Little,
+    /// As much as a result may have.
+    Much,
+}
+
+impl Kept {
+    pub(super) const fn bytes(self) -> usize {
+        match self {
+            Self::Little => LITTLE_STDERR,
+            Self::Much => MUCH_STDERR,
+        }
+    }
 }
 
 /// What became of it.

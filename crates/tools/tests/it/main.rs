@@ -5,6 +5,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod bench;
+mod builtins;
 mod code;
 mod deadlines;
 mod drivers;
@@ -15,6 +16,7 @@ mod http;
 mod journal;
 mod programs;
 mod registry;
+mod sandbox;
 mod server;
 mod surroundings;
 
@@ -24,6 +26,8 @@ fn main() {
     holdpoint_tools::enter();
     drivers::enter();
     surroundings::enter();
+    sandbox::enter();
+    builtins::enter();
     let tests = [
         ends::tests(),
         deadlines::tests(),
@@ -36,6 +40,8 @@ fn main() {
         code::tests(),
         programs::tests(),
         floods::tests(),
+        builtins::tests(),
+        sandbox::tests(),
     ];
     libtest_mimic::run(
         &Arguments::from_args(),
