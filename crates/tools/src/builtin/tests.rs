@@ -761,6 +761,34 @@ fn whatever_changes_under_a_path_while_it_is_followed_nothing_outside_is_touched
     }
 }
 
+/// Shows that the test above would see it: by names alone, something outside is soon written.
+#[test]
+fn without_these_tools_the_same_race_is_lost() {
+    let bench = Arc::new(Bench::new(Resolver::Kernel));
+    fs::create_dir(bench.at("real")).unwrap();
+    let (stop, swaps) = (
+        Arc::new(AtomicBool::new(false)),
+        Arc::new(AtomicUsize::new(0)),
+    );
+    let swapping = {
+        let (bench, stop, swaps) = (Arc::clone(&bench), Arc::clone(&stop), Arc::clone(&swaps));
+        thread::spawn(move || swap(&bench, &stop, &swaps))
+    };
+    let outside = bench.around.path().join("outside/a");
+    let is_safe = |path: &Path| fs::symlink_metadata(path).is_ok_and(|it| it.is_dir());
+    let mut tried = 0;
+    while fs::read_to_string(&outside).unwrap() == "outside" {
+        // It looks before it writes, as careful programs do.
+        if is_safe(&bench.at("real")) {
+            let _ = fs::write(bench.at("real/a"), "inside");
+        }
+        tried += 1;
+        assert!(tried < 10_000_000, "nobody lost it");
+    }
+    stop.store(true, Ordering::Relaxed);
+    swapping.join().unwrap();
+}
+
 /// Puts a link to the outside in the place of a folder for a moment, and the folder in its place again.
 fn swap(bench: &Bench, stop: &AtomicBool, swaps: &AtomicUsize) {
     use rustix::fs::{RenameFlags, renameat_with};
