@@ -10,8 +10,9 @@ use std::{
 
 use async_trait::async_trait;
 use holdpoint_core::{
-    Allowed, Breakpoints, Definition, Effect, FIRST_FORMAT, Gate, Hooks, InterruptMode, Limits,
-    Outcome, Policy, Ruling, Runner, Sampling, Span, ToolCall, ToolKind, ToolSpec, Usage,
+    Allowed, Breakpoints, ContextRule, Definition, Effect, FIRST_FORMAT, Gate, Hooks,
+    InterruptMode, Limits, Outcome, Policy, Ruling, Runner, Sampling, Span, ToolCall, ToolKind,
+    ToolSpec, Usage,
 };
 use holdpoint_engine::Kit;
 use holdpoint_models::{Delta, Failure, Model, Reply, Request};
@@ -64,6 +65,9 @@ fn definition(asking: Asking) -> Definition {
         model: MODEL.to_owned(),
         fallback: Vec::new(),
         sampling: Sampling::default(),
+        context: ContextRule {
+            max_tokens: u32::MAX,
+        },
         system_prompt: Some("You move money when you are asked to.".to_owned()),
         tools: vec![tool],
         policy: Policy {

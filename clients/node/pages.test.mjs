@@ -173,13 +173,19 @@ test("one thing is approved with other arguments, and what is wrong is said and 
   const { run_id } = await call("POST", "runs", { agent_id: "clerk", session_id: "one", input: "one" });
   const { page } = await tab();
   await page.goto(await linkTo(await waiting(run_id)));
-  const change = async (args) => {
+  const change = async (args, button = "button[value=edit]") => {
     if (!(await page.$eval("details", (it) => it.open))) await page.click("summary");
     await page.$eval("textarea[name=a0]", (area, text) => (area.value = text), args);
-    await press(page, "button[value=edit]");
+    await press(page, button);
   };
+  // Whoever changes them and presses the other button has decided nothing.
+  await change('{"to": "Ann", "cents": 300}', APPROVE);
+  assert.match(await page.$eval("[role=alert]", (it) => it.innerText), /you changed the arguments/);
+  assert.match(await page.$eval("textarea[name=a0]", (it) => it.value), /300/);
+  assert.equal((await call("GET", `runs/${run_id}`)).status, "waiting");
   await change('{"to": "Ann", "cents": 5000000}');
-  assert.match(await page.$eval("[role=alert]", (it) => it.innerText), /cents|100000/);
+  assert.match(await page.$eval("[role=alert]", (it) => it.innerText), /arguments of pay/);
+  assert.match(await page.$eval("details .wrong", (it) => it.innerText), /cents: .*100000/);
   assert.match(await page.$eval("textarea[name=a0]", (it) => it.value), /5000000/);
   assert.equal((await call("GET", `runs/${run_id}`)).status, "waiting");
   await change('{"to": "Ann", "cents": 400}');

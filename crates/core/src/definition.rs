@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::{
-    Allowed, Confirmation, Digest, FIRST_FORMAT, FORMAT, Gate, HttpRequest, Policy, Ruling, Span,
+    Allowed, Builtin, Confirmation, ContextRule, Digest, FIRST_FORMAT, FORMAT, Gate, HttpRequest,
+    Policy, Ruling, Span,
 };
 
 /// An agent's definition, complete and checked: every default filled in, every path absolute.
@@ -38,6 +39,9 @@ pub struct Definition {
     /// How it is asked.
     #[serde(default, skip_serializing_if = "Sampling::is_unsaid")]
     pub sampling: Sampling,
+    /// How much of a long conversation it is given.
+    #[serde(default, skip_serializing_if = "ContextRule::is_unsaid")]
+    pub context: ContextRule,
     /// What the model is told first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub system_prompt: Option<String>,
@@ -127,6 +131,7 @@ impl Definition {
             model: model.into(),
             fallback: Vec::new(),
             sampling: Sampling::default(),
+            context: ContextRule::default(),
             system_prompt: None,
             tools: Vec::new(),
             policy: Policy::open(),
@@ -160,6 +165,13 @@ impl Definition {
         self
     }
 
+    /// Gives its model no more of a long conversation than this.
+    #[must_use]
+    pub const fn with_context(mut self, context: ContextRule) -> Self {
+        self.context = context;
+        self
+    }
+
     /// With this for the model to be told first.
     #[must_use]
     pub fn with_prompt(mut self, prompt: impl Into<String>) -> Self {
@@ -175,6 +187,22 @@ impl Definition {
         self
     }
 
+    /// With this built-in tool, and the gate that it has where nothing else is said of it: a person approves or rejects what
+    /// writes, runs a command or reaches the network. `workspace` is the absolute path of the folder that it works in.
+    ///
+    /// ```
+    /// use holdpoint_core::{Builtin, Definition};
+    /// let clerk = Definition::new("clerk", "scripted:/srv/clerk.yaml")
+    ///     .with_builtin(Builtin::ReadFile, Some("/srv/papers"))
+    ///     .with_builtin(Builtin::WriteFile, Some("/srv/papers"));
+    /// assert!(clerk.policy.may_ask("write_file") && !clerk.policy.may_ask("read_file"));
+    /// ```
+    #[must_use]
+    pub fn with_builtin(self, builtin: Builtin, workspace: Option<&str>) -> Self {
+        self.with_tool(ToolSpec::builtin(builtin, workspace))
+            .guarded()
+    }
+
     /// With this agent to give tasks to, in place of one of the same name.
     #[must_use]
     pub fn with_subagent(mut self, description: impl Into<String>, definition: Self) -> Self {
@@ -184,6 +212,14 @@ impl Definition {
             description: description.into(),
             definition,
         });
+        self.guarded()
+    }
+
+    /// With the default gates of its built-in tools.
+    fn guarded(mut self) -> Self {
+        let builtins = self.tools.iter().filter_map(ToolSpec::as_builtin);
+        self.policy
+            .guard_builtins(builtins, !self.subagents.is_empty());
         self
     }
 
@@ -278,7 +314,10 @@ impl Definition {
 
     /// The first version of the stored format that can express it.
     fn least_format(&self) -> u16 {
-        let is_first = self.fallback.is_empty() && self.sampling.is_unsaid();
+        let is_first = self.fallback.is_empty()
+            && self.sampling.is_unsaid()
+            && self.context.is_unsaid()
+            && self.tools.iter().all(|it| it.as_builtin().is_none());
         let own = if is_first { FIRST_FORMAT } else { FORMAT };
         let subagents = self.subagents.iter().map(|it| it.definition.least_format());
         subagents.fold(own, u16::max)
@@ -340,6 +379,36 @@ impl ToolSpec {
             timeout: Self::DEFAULT_TIMEOUT,
             settle: Self::DEFAULT_SETTLE,
             permissions: Vec::new(),
+        }
+    }
+
+    /// A built-in tool. `workspace` is the absolute path of the folder that it works in, if it needs one.
+    #[must_use]
+    pub fn builtin(builtin: Builtin, workspace: Option<&str>) -> Self {
+        let workspace = workspace.filter(|_| builtin.needs_workspace());
+        Self {
+            name: builtin.as_str().to_owned(),
+            description: builtin.description().to_owned(),
+            version: builtin.version().to_owned(),
+            effect: builtin.effect(),
+            input_schema: builtin.schema(),
+            runner: Runner::Builtin {
+                tool: builtin,
+                workspace: workspace.map(str::to_owned),
+            },
+            kind: ToolKind::Plain,
+            timeout: Self::DEFAULT_TIMEOUT,
+            settle: Self::DEFAULT_SETTLE,
+            permissions: Vec::new(),
+        }
+    }
+
+    /// Its name and which one it is, if it is a built-in tool.
+    #[must_use]
+    pub fn as_builtin(&self) -> Option<(String, Builtin)> {
+        match &self.runner {
+            Runner::Builtin { tool, .. } => Some((self.name.clone(), *tool)),
+            Runner::Command { .. } | Runner::Http { .. } | Runner::Code { .. } => None,
         }
     }
 
@@ -427,6 +496,10 @@ impl ToolSpec {
                 compensate: compensate.is_some(),
             },
             Runner::Code { hooks } => *hooks,
+            Runner::Builtin { tool, .. } => Hooks {
+                lookup: tool.has_lookup(),
+                compensate: false,
+            },
         }
     }
 }
@@ -483,6 +556,14 @@ pub enum Runner {
     Code {
         /// Which hooks that code has.
         hooks: Hooks,
+    },
+    /// By this program itself.
+    Builtin {
+        /// Which of its tools it is.
+        tool: Builtin,
+        /// The folder that it works in, as an absolute path.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        workspace: Option<String>,
     },
 }
 

@@ -7,7 +7,9 @@
 //! - [`next`]: what may go on now?
 mod action;
 mod apply;
+mod builtin;
 mod confirm;
+mod context;
 mod decide;
 mod decision;
 mod definition;
@@ -36,6 +38,7 @@ mod prompt;
 mod provider;
 mod record;
 mod refusal;
+mod shown;
 pub mod spans;
 mod state;
 mod tally;
@@ -44,7 +47,9 @@ mod transcript;
 
 pub use action::{Action, ActionStatus, Doubt, Role, ToolFacts, Wait, Warrant, WarrantFrom};
 pub use apply::apply;
+pub use builtin::Builtin;
 pub use confirm::{BadField, Confirmation, FieldKind, Filled, InputField};
+pub use context::{ContextRule, fit};
 pub use decide::{
     Command, Context, Judged, JudgedCall, MAX_ATTEMPTS, MAX_REJECTIONS, ModelTrouble, Past, Proof,
     Reply, RestatedCall, SettledAs, Supersede, Suspension, ToolNow, decide,
@@ -89,7 +94,7 @@ pub use pass::{Bond, Holder, Pass, Via};
 pub use policy::{Conditions, Gate, Judgement, Policy, Rule, Ruling, Terms, Verdict};
 pub use preview::{call_lines, default_description};
 pub use principal::{Actor, Credential, Principal, PrincipalKind};
-pub use prompt::{Choice, Prompt};
+pub use prompt::{Choice, Prompt, Unfit};
 pub use provider::{
     Api, BadBase, KeyFrom, LimitField, MAX_OFFERED_NAME, PROVIDER_SILENCE, Price, Provider,
     Providers, can_be_offered,
@@ -98,6 +103,7 @@ pub use record::{
     Codec, FIRST_FORMAT, FORMAT, Header, Index, IndexChange, IndexRow, Payload, Record,
 };
 pub use refusal::{Refusal, explain_cause};
+pub use shown::{Basis, Preview, PreviewForm};
 pub use state::{
     Active, Frame, FramePath, FramePhase, Origin, Phase, Run, State, Status, ThreadKind,
 };

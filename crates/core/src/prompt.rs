@@ -49,6 +49,40 @@ pub struct Choice {
     pub is_default: bool,
 }
 
+/// Why something is no answer to a question, whatever may be put in.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Unfit {
+    /// It says neither yes nor no.
+    #[error(
+        r#"`approved` must be `true` or `false`, as in `{{"approved": false, "reason": "…"}}`"#
+    )]
+    Unsaid,
+    /// It chooses none of the options.
+    #[error("nothing is chosen; {}", form(.of))]
+    NothingChosen {
+        /// Their ids.
+        of: Vec<String>,
+    },
+    /// It chooses something else.
+    #[error("`option_id` {chosen} is none of the options; {}", form(.of))]
+    NoOption {
+        /// What, as JSON.
+        chosen: String,
+        /// The ids of the options.
+        of: Vec<String>,
+    },
+    /// It puts nothing in where that is what is asked for.
+    #[error(r#"nothing is put in; answer as in `{{"input": "…"}}`"#)]
+    NothingPutIn,
+}
+
+/// How one of these is chosen.
+fn form(ids: &[String]) -> String {
+    let first = ids.first().map_or("", String::as_str);
+    let all = ids.join(", ");
+    format!(r#"choose as in `{{"option_id": "{first}"}}`, of: {all}"#)
+}
+
 impl Prompt {
     /// The longest question, as JSON. It is part of the head, which every append writes.
     pub const MAX_LEN: usize = 16 * 1_024;
@@ -71,41 +105,56 @@ impl Prompt {
         Allowed::new(kinds).unwrap_or_else(|_| Allowed::standard())
     }
 
+    /// What is put in by an answer: what stands under `input` where the answer says more than that, and the answer itself
+    /// otherwise.
+    #[must_use]
+    pub fn put_in(value: &Value) -> Option<&Value> {
+        let says_more = ["approved", "option_id", "input"]
+            .iter()
+            .any(|name| value.get(name).is_some());
+        let whole = Some(value).filter(|_| !says_more);
+        value.get("input").or(whole).filter(|it| !it.is_null())
+    }
+
     /// Why this is no answer to it. Whether what is put in fits the schema is not looked at here.
     #[must_use]
-    pub fn misfit(&self, kind: InterruptKind, value: &Value) -> Option<String> {
+    pub fn misfit(&self, kind: InterruptKind, value: &Value) -> Option<Unfit> {
         let approved = value.get("approved");
         match approved {
-            Some(Value::Bool(_)) => {}
+            // Whoever says no need not choose, nor put anything in; but nobody chooses what is not there.
+            Some(Value::Bool(false)) => return self.choice_misfit(value.get("option_id")?),
+            Some(Value::Bool(true)) => {}
             None if !kind.wants_yes_or_no() => {}
-            Some(_) | None => {
-                return Some(r#"`approved` must be `true` or `false`, as in `{"approved": false, "reason": "…"}`"#.to_owned());
-            }
+            Some(_) | None => return Some(Unfit::Unsaid),
         }
-        if self.options.is_empty() {
+        if !self.options.is_empty() {
+            return match value.get("option_id") {
+                Some(chosen) => self.choice_misfit(chosen),
+                None => Some(Unfit::NothingChosen { of: self.ids() }),
+            };
+        }
+        // Where there is a schema, that says what may be left out.
+        let is_wanted = kind == InterruptKind::Input && self.input_schema.is_none();
+        let is_nothing = |it: &Value| {
+            it.as_str().is_some_and(|text| text.trim().is_empty())
+                || it.as_object().is_some_and(Map::is_empty)
+        };
+        let is_missing = Self::put_in(value).is_none_or(is_nothing);
+        (is_wanted && is_missing).then_some(Unfit::NothingPutIn)
+    }
+
+    fn choice_misfit(&self, chosen: &Value) -> Option<Unfit> {
+        let ids = self.ids();
+        let id = chosen.as_str();
+        if ids.is_empty() || id.is_some_and(|id| ids.iter().any(|it| it == id)) {
             return None;
         }
-        let chosen = value.get("option_id");
-        // Whoever says no, or yes to what is asked, need not choose; nor who puts something in.
-        if chosen.is_none() && (approved.is_some() || self.input_schema.is_some()) {
-            return None;
-        }
-        let known: Vec<&str> = self.options.iter().map(|it| it.id.as_str()).collect();
-        if chosen
-            .and_then(Value::as_str)
-            .is_some_and(|id| known.contains(&id))
-        {
-            return None;
-        }
-        let form = format!(
-            r#"choose as in `{{"option_id": "{}"}}`, of: {}"#,
-            known[0],
-            known.join(", ")
-        );
-        Some(match chosen {
-            Some(chosen) => format!("`option_id` {chosen} is none of the options; {form}"),
-            None => format!("nothing is chosen; {form}"),
-        })
+        let chosen = chosen.to_string();
+        Some(Unfit::NoOption { chosen, of: ids })
+    }
+
+    fn ids(&self) -> Vec<String> {
+        self.options.iter().map(|it| it.id.clone()).collect()
     }
 
     /// How long it is.
@@ -140,6 +189,11 @@ mod tests {
         }
     }
 
+    fn misfit(prompt: &Prompt, kind: InterruptKind, value: &Value) -> String {
+        let misfit = prompt.misfit(kind, value);
+        misfit.map(|it| it.to_string()).unwrap_or_default()
+    }
+
     #[test]
     fn yes_and_no_are_said_in_so_many_words() {
         let prompt = Prompt::default();
@@ -151,7 +205,7 @@ mod tests {
                 assert_eq!(prompt.misfit(kind, &value), None);
             }
             for value in [json!({"approved": "no"}), json!({}), json!(5), json!(null)] {
-                let misfit = prompt.misfit(kind, &value).unwrap_or_default();
+                let misfit = misfit(&prompt, kind, &value);
                 assert!(misfit.contains("`true` or `false`"), "{value}: {misfit}");
             }
         }
@@ -161,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_chosen_is_one_of_the_options() {
+    fn what_is_chosen_is_one_of_the_options_and_only_who_says_no_chooses_none() {
         let prompt = choosing(&["a", "b"]);
         let put_in = InterruptKind::Input;
         for value in [json!({"option_id": "b"}), json!({"approved": false})] {
@@ -170,21 +224,54 @@ mod tests {
         for value in [
             json!({"option_id": "zz"}),
             json!({"option_id": 5}),
+            json!({"approved": false, "option_id": "zz"}),
+            json!({"approved": true}),
+            json!({"approved": true, "input": "something else"}),
             json!("a"),
             json!({}),
         ] {
-            let misfit = prompt.misfit(put_in, &value).unwrap_or_default();
+            let misfit = misfit(&prompt, put_in, &value);
             assert!(
                 misfit.contains(r#"`{"option_id": "a"}`, of: a, b"#),
                 "{value}: {misfit}"
             );
         }
-        let approval = json!({"approved": true, "option_id": "zz"});
-        assert!(prompt.misfit(InterruptKind::Approval, &approval).is_some());
-        let free = Prompt {
+        let approval = InterruptKind::Approval;
+        let yes = json!({"approved": true});
+        let chosen = json!({"approved": true, "option_id": "b"});
+        assert!(prompt.misfit(approval, &yes).is_some());
+        assert_eq!(prompt.misfit(approval, &chosen), None);
+        let with_schema = Prompt {
             input_schema: Some(json!({})),
             ..prompt
         };
-        assert_eq!(free.misfit(put_in, &json!("something else")), None);
+        assert!(with_schema.misfit(put_in, &json!("a")).is_some());
+    }
+
+    #[test]
+    fn what_asks_for_something_to_be_put_in_is_not_answered_by_nothing() {
+        let (prompt, put_in) = (Prompt::default(), InterruptKind::Input);
+        for value in [
+            json!({"approved": true}),
+            json!({"approved": true, "input": null}),
+            json!({"approved": true, "input": " \n"}),
+            json!({"input": ""}),
+            json!({}),
+            json!(null),
+        ] {
+            let misfit = prompt.misfit(put_in, &value);
+            assert_eq!(misfit, Some(Unfit::NothingPutIn), "{value}");
+        }
+        for value in [json!({"input": 0}), json!("x"), json!({"approved": false})] {
+            assert_eq!(prompt.misfit(put_in, &value), None, "{value}");
+        }
+        for other in [InterruptKind::Breakpoint, InterruptKind::Error] {
+            assert_eq!(prompt.misfit(other, &json!({"approved": true})), None);
+        }
+        let optional = Prompt {
+            input_schema: Some(json!({})),
+            ..prompt
+        };
+        assert_eq!(optional.misfit(put_in, &json!({"approved": true})), None);
     }
 }

@@ -13,13 +13,14 @@ use crate::{
     subagent,
 };
 
-const KEYS: [&str; 12] = [
+const KEYS: [&str; 13] = [
     "model",
     "system_prompt",
     "tools",
     "interrupt_on",
     "default",
     "interrupt_mode",
+    "context",
     "limits",
     "breakpoints",
     "subagents",

@@ -1,7 +1,7 @@
 //! What an agent and a subagent alike are made of. Where a subagent says nothing, it inherits.
 
 use holdpoint_core::{
-    Breakpoints, Definition, FIRST_FORMAT, InterruptMode, Policy, Sampling, Subagent,
+    Breakpoints, ContextRule, Definition, FIRST_FORMAT, InterruptMode, Policy, Sampling, Subagent,
 };
 use holdpoint_yaml::{Content, Field, Fields, Report};
 
@@ -20,6 +20,7 @@ pub(crate) struct Parts {
     pub(crate) policy: Option<Policy>,
     pub(crate) interrupt_mode: Option<InterruptMode>,
     pub(crate) strict: Option<bool>,
+    pub(crate) context: Option<ContextRule>,
 }
 
 /// Where parts come from that are not written.
@@ -104,12 +105,17 @@ impl Parts {
             Some(field) => read_strict(&field, above, report),
             None => above,
         };
+        let context = match fields.optional("context") {
+            Some(field) => read_context(&field, report),
+            None => unsaid.part(|parent| parent.context, ContextRule::default()),
+        };
         Self {
             model,
             tools,
             policy,
             interrupt_mode,
             strict,
+            context,
         }
     }
 
@@ -128,6 +134,7 @@ impl Parts {
             model: String::new(),
             fallback: Vec::new(),
             sampling: Sampling::default(),
+            context: self.context?,
             system_prompt,
             tools: self.tools?.specs,
             policy: policy::complete(self.policy?, &family.asks),
@@ -155,6 +162,22 @@ fn read_mode(field: &Field<'_>, report: &mut Report) -> Option<InterruptMode> {
         ("per_call", InterruptMode::PerCall),
     ];
     field.one_of("an interrupt mode", &words, report)
+}
+
+/// Less than this no model can work with.
+const LEAST_TOKENS: u32 = 1_000;
+
+fn read_context(field: &Field<'_>, report: &mut Report) -> Option<ContextRule> {
+    let fields = Fields::open(field, &["max_tokens"], report)?;
+    let help = "say how many tokens its model may be given, for instance `max_tokens: 120000`";
+    let field = fields.required("max_tokens", help, report)?;
+    let max_tokens = field.count(report)?;
+    if max_tokens < LEAST_TOKENS {
+        let message = format!("must be at least {LEAST_TOKENS}, not {max_tokens}");
+        field.problem(&message, help, report);
+        return None;
+    }
+    Some(ContextRule { max_tokens })
 }
 
 fn read_strict(field: &Field<'_>, above: Option<bool>, report: &mut Report) -> Option<bool> {

@@ -12,7 +12,7 @@ use crate::{
     strict,
 };
 
-const KEYS: [&str; 10] = [
+const KEYS: [&str; 11] = [
     "name",
     "description",
     "system_prompt",
@@ -21,6 +21,7 @@ const KEYS: [&str; 10] = [
     "interrupt_on",
     "default",
     "interrupt_mode",
+    "context",
     "subagents",
     "strict",
 ];

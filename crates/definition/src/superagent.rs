@@ -22,6 +22,7 @@ const OURS: [Elsewhere<'_>; 2] = [
             "interrupt_on",
             "default",
             "interrupt_mode",
+            "context",
             "limits",
             "breakpoints",
             "subagents",

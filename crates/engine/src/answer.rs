@@ -2,17 +2,19 @@
 
 use holdpoint_core::{
     Action, ActionId, Answer, Answers, Ask, Bond, Command, Context, Decision, Digest, Index,
-    IndexRow, InterruptId, InterruptStatus, Principal, Prompt, Refusal, Reply, RestatedCall, RunId,
-    State, Subject, ThreadKind, Timestamp, Verdict, closing, decide, decode_records,
+    IndexRow, InterruptId, InterruptKind, InterruptStatus, Principal, Prompt, Refusal, Reply,
+    RestatedCall, RunId, State, Subject, ThreadKind, Timestamp, Verdict, closing, decide,
+    decode_records,
 };
 use holdpoint_store::{Head, ThreadKey};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::{
     Engine, Error, Request, Submitted,
     agent::Current,
     driver::{OUTDATED, Order, Standing},
     judge::{self, Caller},
+    question::each_problem,
     thread::{Thread, engine_principal, fresh_seed},
 };
 
@@ -279,9 +281,9 @@ impl Engine {
                     self.edit_problem(thread, ask, &edited_action.args).await?
                 }
                 Decision::Answer { value } => match &ask.subject {
-                    Subject::Question { prompt, .. } => prompt
-                        .misfit(interrupt.kind, value)
-                        .or_else(|| input_problem(prompt, value)),
+                    Subject::Question { prompt, .. } => {
+                        question_problem(interrupt.kind, prompt, value)
+                    }
                     Subject::Action { .. }
                     | Subject::Effect { .. }
                     | Subject::Model
@@ -290,8 +292,23 @@ impl Engine {
                     // Core looks at the form itself.
                     | Subject::Confirmation { .. } => None,
                 },
-                Decision::Approve { .. }
-                | Decision::Reject { .. }
+                // A bare yes chooses nothing, and puts nothing in.
+                Decision::Approve { .. } => match &ask.subject {
+                    Subject::Question { prompt, .. } => {
+                        let mut yes = Map::from_iter([("approved".to_owned(), true.into())]);
+                        if prompt.input_schema.is_some() {
+                            yes.insert("input".to_owned(), Value::Null);
+                        }
+                        question_problem(interrupt.kind, prompt, &yes.into())
+                    }
+                    Subject::Action { .. }
+                    | Subject::Effect { .. }
+                    | Subject::Model
+                    | Subject::Node { .. }
+                    | Subject::Restored { .. }
+                    | Subject::Confirmation { .. } => None,
+                },
+                Decision::Reject { .. }
                 | Decision::Respond { .. }
                 | Decision::Committed { .. }
                 | Decision::NotCommitted
@@ -510,23 +527,13 @@ pub(crate) const fn caller<'a>(
     Caller { root, frame, user }
 }
 
-/// Why what is put in does not fit the schema of a question.
-fn input_problem(prompt: &Prompt, value: &Value) -> Option<String> {
-    let schema = prompt.input_schema.as_ref()?;
-    // Whoever says no need not put anything in.
-    if value.get("approved") == Some(&Value::Bool(false)) && value.get("input").is_none() {
-        return None;
+/// Why this is no answer to a question.
+fn question_problem(kind: InterruptKind, prompt: &Prompt, value: &Value) -> Option<String> {
+    if let Some(unfit) = prompt.misfit(kind, value) {
+        return Some(unfit.to_string());
     }
-    // What is put in stands under `input` where the answer says more than that, and is the answer itself otherwise.
-    let input = value.get("input").unwrap_or(value);
-    let validator = match jsonschema::validator_for(schema) {
-        Ok(validator) => validator,
-        Err(error) => return Some(format!("the question's schema is not valid: {error}")),
-    };
-    let found: Vec<String> = validator
-        .iter_errors(input)
-        .take(3)
-        .map(|error| error.to_string())
-        .collect();
-    (!found.is_empty()).then(|| found.join("; "))
+    match each_problem(prompt, value, 3, &|error| error.to_string()) {
+        Ok(found) => (!found.is_empty()).then(|| found.join("; ")),
+        Err(problem) => Some(problem),
+    }
 }

@@ -172,6 +172,7 @@ async fn outcome_of(
         epoch,
         remaining,
         step: action.step.as_deref(),
+        basis: None,
     };
     let made = async {
         match steps {
@@ -221,6 +222,7 @@ pub(crate) async fn look_up(agent: Arc<Agent>, action: Action, key: String, epoc
                 epoch,
                 remaining,
                 step: action.step.as_deref(),
+                basis: None,
             };
             let asked = tokio::time::timeout(remaining + GRACE, tool.lookup(call)).await;
             asked.unwrap_or_else(|_| Lookup::Unknown {

@@ -4,11 +4,14 @@
 //! out. What is here are copies: changing one changes nothing else.
 
 mod interrupt;
+mod mending;
 mod options;
 mod response;
 mod wire;
 
 pub use interrupt::{AgentAsks, AskedAction, Interrupt};
+pub(crate) use mending::each_problem;
+pub use mending::{Mending, Place};
 pub use options::InterruptOptions;
 pub use response::{Reply, Response};
 pub(crate) use wire::rfc3339;

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use holdpoint_core::{Action, ActionId, Answer, Decision, Principal, State, Subject};
 use holdpoint_store::Unavailable;
 
-use crate::{Agent, Engine, Error, Request, answer::Given, thread::Thread};
+use crate::{Agent, Engine, Error, Question, Request, answer::Given, thread::Thread};
 
 /// Somebody who knows what people may do now.
 #[async_trait]
@@ -70,6 +70,30 @@ impl Engine {
         };
         let missing = agent.forbids(&action.tool.name, &requester);
         Ok(missing.map(str::to_owned))
+    }
+
+    /// The tools that a pending question is about whose calls nobody's approval lets run now, because whoever asked for the
+    /// run has lost a permission that they need. It is only a look: what counts is how it is when it is answered.
+    ///
+    /// # Errors
+    ///
+    /// The store fails, or what is stored cannot be read.
+    pub async fn not_permitted(&self, question: &Question) -> Result<Vec<String>, Error> {
+        let thread = self.load(&question.key).await?;
+        let state = &thread.state;
+        let mut tools = Vec::new();
+        for ask in &question.interrupt.asks {
+            let action = state.actions.get(&ask.action_id);
+            let is_call = matches!(ask.subject, Subject::Action { .. });
+            let Some(action) = action.filter(|_| is_call) else {
+                continue;
+            };
+            let root = self.agent(&question.key.tenant, action.definition).await?;
+            if self.lacking_now(state, action, &root).await?.is_some() {
+                tools.push(action.tool.name.clone());
+            }
+        }
+        Ok(tools)
     }
 
     /// The calls that a question is about and whose requester lacks a permission by now, with that permission.

@@ -9,7 +9,7 @@ use std::{
 
 use holdpoint_core::{
     Command, FramePath, Grant, JudgedCall, Message, ModelTrouble, Principal, RunId, Transcript,
-    Verdict,
+    Verdict, fit,
 };
 use holdpoint_models::{Delta, End, Failure, Reply, Request};
 use holdpoint_store::{Epoch, ThreadKey};
@@ -64,9 +64,11 @@ pub(crate) async fn call_model(
     };
     let messages = conversation.settled();
     let definition = &thinker.definition;
+    let system = definition.system_prompt.as_deref();
+    let given = fit(definition.context, system, thinker.offered(), messages);
     let request = Request {
-        system: definition.system_prompt.as_deref(),
-        messages,
+        system,
+        messages: &given,
         tools: thinker.offered(),
         sampling: &definition.sampling,
         attempt,
@@ -252,5 +254,32 @@ fn trouble(failure: &Failure) -> ModelTrouble {
         Failure::Unavailable { .. } => ModelTrouble::Unavailable { error },
         // What this version does not know may be over by the next attempt.
         _ => ModelTrouble::Unavailable { error },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_long_answer_takes_its_time_and_only_silence_is_a_failure() {
+        let silence = Duration::from_secs(5);
+        let second = Duration::from_secs(1);
+        for (rest, is_heard) in [(second * 4, true), (second * 6, false)] {
+            let heard_at = Mutex::new(Instant::now());
+            let begun = Instant::now();
+            let spoken = async {
+                for _ in 0..10 {
+                    tokio::time::sleep(second * 4).await;
+                    *heard_at.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+                }
+                tokio::time::sleep(rest).await;
+                Ok(Reply::default())
+            };
+            let ended = not_silent(spoken, &heard_at, silence).await;
+            assert_eq!(ended.is_ok(), is_heard, "{ended:?}");
+            let took = second * 40 + rest.min(silence);
+            assert_eq!(begun.elapsed(), took);
+        }
     }
 }

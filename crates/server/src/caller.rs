@@ -121,9 +121,10 @@ const OPEN: [&str; 5] = ["/healthz", "/readyz", "/openapi.json", "/docs", "/docs
 fn is_open(world: &World, path: &str) -> bool {
     let metrics = world.metrics_access == MetricsAccess::Open && path == metrics::PATH;
     // A link is its own leave.
-    let is_link = ["/decide/", "/waiting/"]
-        .iter()
-        .any(|it| path.starts_with(it));
+    let is_link = ["/decide", "/waiting"].iter().any(|it| {
+        let rest = path.strip_prefix(it);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    });
     metrics || is_link || OPEN.contains(&path)
 }
 

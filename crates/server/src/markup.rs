@@ -1,6 +1,6 @@
 //! Texts of others in a page: they are texts, and nothing else.
 
-use std::fmt::Write as _;
+use std::{collections::BTreeSet, fmt::Write as _};
 
 /// A text as it stands in a page. It cannot be anything but a text there, and what cannot be seen, or turns the order of
 /// what can, is shown by its number.
@@ -28,6 +28,19 @@ pub(crate) fn plain(text: &str) -> String {
         }
     }
     out
+}
+
+/// The numbers of the characters of a text that cannot be seen or turn its order, each once: where a text must stand as it is,
+/// they are told beside it.
+pub(crate) fn unseen(text: &str) -> Vec<String> {
+    let found = text
+        .chars()
+        .filter(|char| is_hidden(*char) && !matches!(char, '\n' | '\r' | '\t'));
+    let found: BTreeSet<char> = found.collect();
+    let numbers = found
+        .into_iter()
+        .map(|char| format!("U+{:04X}", u32::from(char)));
+    numbers.collect()
 }
 
 /// What stands for a character that would mean something in markup.
@@ -77,6 +90,8 @@ mod tests {
             safe("pay\u{202e}001\u{200b}\u{0}"),
             "pay<b class=\"hidden\">U+202E</b>001<b class=\"hidden\">U+200B</b><b class=\"hidden\">U+0000</b>"
         );
+        assert_eq!(unseen("a\u{202e}b\u{202e}\u{0}\r\n"), ["U+0000", "U+202E"]);
+        assert_eq!(unseen("请批准 é 👍"), [""; 0]);
         assert_eq!(safe("请批准 é 👍"), "请批准 é 👍");
         assert_eq!(
             plain("</textarea><b>'\""),

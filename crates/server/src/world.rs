@@ -574,15 +574,20 @@ impl World {
                 })
             }
             Ok(Err(error)) => {
-                if let Error::AlreadyDecided { .. } | Error::TokenUsed { .. } = error {
-                    self.metrics.prevented(Prevented::AlreadyDecided);
-                }
+                self.count_late(&error);
                 Err(error.into())
             }
             Err(_) => Err(Problem::new(
                 "internal",
                 "the request broke off; look whether it was done before you send it again",
             )),
+        }
+    }
+
+    /// Counts an answer that came after another one, at whichever door.
+    pub(crate) fn count_late(&self, error: &Error) {
+        if let Error::AlreadyDecided { .. } | Error::TokenUsed { .. } = error {
+            self.metrics.prevented(Prevented::AlreadyDecided);
         }
     }
 }

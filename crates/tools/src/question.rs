@@ -181,9 +181,13 @@ pub fn unanswerable(prompt: &Prompt, on_timeout: OnTimeout) -> Option<String> {
             return Some(format!("two options have the id `{}`", option.id));
         }
     }
-    let schema = prompt.input_schema.as_ref()?;
-    let error = jsonschema::validator_for(schema).err()?;
-    Some(format!("`input_schema` is not a JSON Schema: {error}"))
+    let schema = prompt.input_schema.as_ref();
+    if let Some(error) = schema.and_then(|it| jsonschema::validator_for(it).err()) {
+        return Some(format!("`input_schema` is not a JSON Schema: {error}"));
+    }
+    // Lists show nothing else of a question.
+    let is_blank = prompt.title.trim().is_empty();
+    is_blank.then(|| "`title` is empty: say in a few words what is asked".to_owned())
 }
 
 #[derive(Deserialize)]
@@ -356,6 +360,8 @@ mod tests {
                 Question::approval("t").on_timeout(OnTimeout::Escalate),
                 "`escalate` is not possible",
             ),
+            (Question::approval(""), "`title` is empty"),
+            (Question::review(" \n"), "`title` is empty"),
         ];
         for (question, expected) in cases {
             let error = question.suspension("q").unwrap_err();

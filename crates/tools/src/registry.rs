@@ -207,7 +207,7 @@ pub fn instantiate(
                 reason: unsendable.reason,
             }),
         },
-        _ => Err(NoSuchTool::UnknownRunner { name: name() }),
+        Runner::Builtin { .. } | _ => Err(NoSuchTool::UnknownRunner { name: name() }),
     }
 }
 

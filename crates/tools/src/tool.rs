@@ -3,7 +3,7 @@
 use std::{fmt::Debug, time::Duration};
 
 use async_trait::async_trait;
-use holdpoint_core::{Lookup, Outcome, Params};
+use holdpoint_core::{Basis, Lookup, Outcome, Params, Preview};
 
 use crate::SharedSteps;
 
@@ -22,6 +22,9 @@ pub struct Call<'a> {
     pub remaining: Duration,
     /// The step that a lookup or a compensation is about.
     pub step: Option<&'a str>,
+    /// What the preview that was shown was made from. A tool that gives one with its previews does nothing where the state
+    /// is another by now.
+    pub basis: Option<&'a Basis>,
 }
 
 /// Something that an agent can call.
@@ -36,6 +39,16 @@ pub trait Tool: Send + Sync + Debug {
     ///
     /// Only what certainly had no effect may end as [`Outcome::Failed`]; when in doubt it is [`Outcome::Unknown`].
     async fn call(&self, call: Call<'_>) -> Outcome;
+
+    /// What the call would do, for the person who is asked about it. It has no effect.
+    ///
+    /// # Errors
+    ///
+    /// The call cannot work, and why, in words for the model: nobody is asked about it then.
+    async fn preview(&self, call: Call<'_>) -> Result<Option<Preview>, String> {
+        let _ = call;
+        Ok(None)
+    }
 
     /// Enters a stepped tool, for the first time or again.
     async fn enter(&self, call: Call<'_>, steps: SharedSteps) -> Outcome {

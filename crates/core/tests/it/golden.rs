@@ -8,17 +8,17 @@ use std::{collections::BTreeMap, collections::BTreeSet, fmt, fs, path::PathBuf};
 
 use holdpoint_core::{
     Action, ActionId, ActionStatus, Active, Actor, AfterLate, AfterLookup, AfterModel,
-    AfterUnknown, Allowed, Ask, Breakpoints, Called, Carried, Cause, Choice, Codec, Confirmation,
-    Credential, Decided, Decision, DecisionKind, Definition, Digest, Doubt, EditedAction, Effect,
-    Entry, Event, FIRST_FORMAT, FORMAT, Fate, FieldKind, Finish, Frame, FramePath, FramePhase,
-    Gate, Grant, GrantId, GrantTerms, GrantUse, Hooks, HttpBody, HttpHeader, HttpMethod,
-    HttpRequest, Index, InputField, Interrupt, InterruptId, InterruptKind, InterruptMode,
-    InterruptStatus, Like, LimitKind, Limits, Lookup, Matches, OnTimeout, Origin, Outcome, Payload,
-    Phase, Policy, Principal, PrincipalKind, Prompt, Record, Restated, Role, Rule, Ruling, Run,
-    RunId, RunOutcome, Runner, Sampling, Scope, Seed, Seen, Side, Span, State, Stop, Subagent,
-    Subject, Template, Terms, ThreadId, ThreadKind, Timestamp, ToolCall, ToolFacts, ToolKind,
-    ToolSpec, UrlTemplate, Usage, Verdict, Via, Wait, Warrant, WarrantFrom, decode_definition,
-    decode_head, decode_records, hex,
+    AfterUnknown, Allowed, Ask, Breakpoints, Builtin, Called, Carried, Cause, Choice, Codec,
+    Confirmation, ContextRule, Credential, Decided, Decision, DecisionKind, Definition, Digest,
+    Doubt, EditedAction, Effect, Entry, Event, FIRST_FORMAT, FORMAT, Fate, FieldKind, Finish,
+    Frame, FramePath, FramePhase, Gate, Grant, GrantId, GrantTerms, GrantUse, Hooks, HttpBody,
+    HttpHeader, HttpMethod, HttpRequest, Index, InputField, Interrupt, InterruptId, InterruptKind,
+    InterruptMode, InterruptStatus, Like, LimitKind, Limits, Lookup, Matches, OnTimeout, Origin,
+    Outcome, Payload, Phase, Policy, Principal, PrincipalKind, Prompt, Record, Restated, Role,
+    Rule, Ruling, Run, RunId, RunOutcome, Runner, Sampling, Scope, Seed, Seen, Side, Span, State,
+    Stop, Subagent, Subject, Template, Terms, ThreadId, ThreadKind, Timestamp, ToolCall, ToolFacts,
+    ToolKind, ToolSpec, UrlTemplate, Usage, Verdict, Via, Wait, Warrant, WarrantFrom,
+    decode_definition, decode_head, decode_records, hex,
 };
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::json;
@@ -1229,6 +1229,7 @@ fn definition() -> Definition {
         model: text("scripted:/srv/scenario.yaml"),
         fallback: vec![],
         sampling: Sampling::default(),
+        context: ContextRule::default(),
         system_prompt: Some(text("Be careful.")),
         tools: vec![
             pay,
@@ -1494,6 +1495,22 @@ fn what_version_2_added_is_stored_so() {
     definition.format = FORMAT;
     assert_eq!(read, definition);
     check("v2/definition.json", &definition);
+}
+
+#[test]
+fn builtin_tools_are_stored_so() {
+    let runners = Builtin::ALL.map(|it| ToolSpec::builtin(it, Some("/srv/papers")).runner);
+    check("v2/runners.json", &runners.to_vec());
+    let plain = Definition::new("clerk", "scripted:/srv/clerk.yaml");
+    let stored = |it: &Definition| {
+        let text = it.to_canonical().unwrap();
+        decode_definition(&Payload::json(text.into_bytes())).unwrap()
+    };
+    assert_eq!(stored(&plain).format, FIRST_FORMAT);
+    let with = plain.with_builtin(Builtin::WriteFile, Some("/srv/papers"));
+    let read = stored(&with);
+    assert_eq!(read.format, FORMAT);
+    assert_eq!(read.tools, with.tools);
 }
 
 #[test]

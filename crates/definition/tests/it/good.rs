@@ -8,9 +8,9 @@ use std::{
 };
 
 use holdpoint_core::{
-    Allowed, Breakpoints, Confirmation, DecisionKind, Definition, Effect, FIRST_FORMAT, Gate,
-    InterruptMode, Limits, OnTimeout, Policy, Ruling, Runner, Sampling, Span, Terms, ToolKind,
-    ToolSpec,
+    Allowed, Breakpoints, Confirmation, ContextRule, DecisionKind, Definition, Effect,
+    FIRST_FORMAT, Gate, InterruptMode, Limits, OnTimeout, Policy, Ruling, Runner, Sampling, Span,
+    Terms, ToolKind, ToolSpec,
 };
 use holdpoint_definition::{load, load_for};
 use serde_json::json;
@@ -70,6 +70,7 @@ spec:
       on_timeout: reject
     "*": {allowedDecisions: [approve]}
   interrupt_mode: per_call
+  context: {max_tokens: 9000}
   breakpoints: {before: [refund.issue, model], after: [model]}
   strict: true
   confirm: true
@@ -86,6 +87,7 @@ spec:
         model: format!("scripted:{base}/scenario.yaml"),
         fallback: vec![],
         sampling: Sampling::default(),
+        context: ContextRule { max_tokens: 9_000 },
         system_prompt: Some("Look first.\nPay then.\n".to_owned()),
         tools: vec![ToolSpec {
             name: "refund.issue".to_owned(),

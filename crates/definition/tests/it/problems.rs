@@ -86,6 +86,9 @@ fn gates_fail_closed() {
         (GATE, "delete_file: true\n  default: true"),
         (GATE, "delete_file: true\n  interrupt_mode: perCall"),
         (GATE, "delete_file: true\n  interrupt_mode: batch"),
+        (GATE, "delete_file: true\n  context: 100000"),
+        (GATE, "delete_file: true\n  context: {max_tokens: 999}"),
+        (GATE, "delete_file: true\n  context: {tokens: 100000}"),
     ];
     assert_snapshot!(said_of_each(&cases));
 }

@@ -11,3 +11,4 @@ mod recovery;
 mod requests;
 mod stops;
 mod support;
+mod turns;

@@ -11,9 +11,10 @@ use std::{
 
 use async_trait::async_trait;
 use holdpoint_core::{
-    Allowed, Answer, Breakpoints, Decision, DecisionKind, Definition, Effect, FIRST_FORMAT, Gate,
-    Hooks, InterruptId, InterruptMode, Limits, Lookup, Message, Outcome, Params, Policy, Principal,
-    Ruling, Runner, Sampling, Span, State, ThreadId, ToolCall, ToolKind, ToolSpec,
+    Allowed, Answer, Breakpoints, ContextRule, Decision, DecisionKind, Definition, Effect,
+    FIRST_FORMAT, Gate, Hooks, InterruptId, InterruptMode, Limits, Lookup, Message, Outcome,
+    Params, Policy, Principal, Ruling, Runner, Sampling, Span, State, ThreadId, ToolCall, ToolKind,
+    ToolSpec,
 };
 use holdpoint_engine::{Agent, Engine, Error, Kit, Options, RunView, Submitted};
 use holdpoint_models::{Delta, Failure, Model, Reply, Request};
@@ -177,6 +178,7 @@ pub(crate) fn definition(tools: Vec<ToolSpec>, gates: &[(&str, Gate)]) -> Defini
         model: "test".to_owned(),
         fallback: vec![],
         sampling: Sampling::default(),
+        context: ContextRule::default(),
         system_prompt: None,
         tools,
         policy: Policy {
@@ -256,6 +258,11 @@ impl Place {
     /// The same with a model of its own.
     pub(crate) fn engine_with(&self, model: Arc<dyn Model>) -> Engine {
         self.build(model, Registry::new())
+    }
+
+    /// The same with a model and tools of its own.
+    pub(crate) fn engine_of(&self, model: Arc<dyn Model>, tools: Registry) -> Engine {
+        self.build(model, tools)
     }
 
     fn build(&self, model: Arc<dyn Model>, mut registry: Registry) -> Engine {

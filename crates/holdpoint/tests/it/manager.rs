@@ -129,7 +129,7 @@ mod creating {
         let made = manager.create_pending(short).await.unwrap();
         assert_eq!(made.expires_at, Some(made.created_at + Span::from_secs(30)));
         let unset: InterruptOptions = serde_json::from_value(
-            json!({"workflow_id": "w", "node_id": "n", "type": "input", "timeout": 0}),
+            json!({"workflow_id": "w", "node_id": "n", "type": "input", "title": "?", "timeout": 0}),
         )
         .unwrap();
         let made = manager.create_pending(unset).await.unwrap();
@@ -840,7 +840,8 @@ mod many {
                 InterruptKind::Approval,
                 workflow,
                 format!("n{}", 9 - number),
-            );
+            )
+            .title("Deploy?");
             ids.push(manager.create_pending(options).await.unwrap().id);
             // Two of them at the same moment.
             place.wait_a(Span::from_millis(u64::from(number != 3)));

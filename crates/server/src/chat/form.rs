@@ -153,12 +153,9 @@ fn about_question(kind: InterruptKind, prompt: &Prompt) -> Option<Vec<InputField
         (true, true) if prompt.input_schema.is_none() => {
             Some(vec![InputField::confirm(CONFIRM, label)])
         }
+        // Whoever says no need not choose, although it is required.
         (true, false) if prompt.input_schema.is_none() => {
-            let choice = InputField {
-                required: false,
-                ..choice()
-            };
-            Some(vec![InputField::confirm(CONFIRM, label), choice])
+            Some(vec![InputField::confirm(CONFIRM, label), choice()])
         }
         (false, false) => Some(vec![choice()]),
         (false, true) if takes_text => Some(vec![field(VALUE, FieldKind::Text, label)]),

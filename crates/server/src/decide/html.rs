@@ -11,21 +11,21 @@ use axum::{
 };
 use holdpoint_core::{
     Ask, DecisionKind, FieldKind, InputField, InterruptKind, InterruptStatus, Prompt, Subject,
-    ThreadKind, Timestamp,
+    ThreadKind, Timestamp, parse_strict,
 };
 use holdpoint_engine::Question;
 use serde_json::Value;
 
 use super::{
-    field::{Field, Widget},
+    field::{self, Field, Need, Widget},
     form::{
         ANSWER, APPROVE, COMMENT, Complaint, Entered, OPTION, PAGE, REJECT, SAY, Sheet, confirmed,
-        name_of, name_of_input, nth,
+        is_unchanged, name_of, name_of_input, nth, pretty, words,
     },
 };
 use crate::{
     clock::rfc3339,
-    markup::{plain, safe},
+    markup::{plain, safe, unseen},
 };
 
 const STYLE: &str = include_str!("style.css");
@@ -69,6 +69,34 @@ pub(super) struct Visit<'a> {
     pub(super) user: &'a str,
     /// What proves that the form is ours.
     pub(super) proof: &'a str,
+    /// The tools whose calls nobody's approval lets run.
+    pub(super) barred: &'a [String],
+}
+
+/// What was put in before, and what is wrong with it.
+#[derive(Debug, Clone, Copy)]
+struct Filled<'a> {
+    entered: &'a Entered,
+    complaint: Option<&'a Complaint>,
+}
+
+impl<'a> Filled<'a> {
+    fn get(self, name: &str) -> Option<&'a str> {
+        self.entered.get(name)
+    }
+
+    /// Whether something is wrong with a control.
+    fn is_wrong(self, name: &str) -> bool {
+        let complaint = self.complaint.as_ref();
+        complaint.is_some_and(|it| it.of(name).next().is_some())
+    }
+
+    /// What is wrong with a control, beside it.
+    fn wrong(self, body: &mut String, name: &str) {
+        for why in self.complaint.into_iter().flat_map(|it| it.of(name)) {
+            let _ = write!(body, "<span class=\"wrong\">{}</span>", safe(why));
+        }
+    }
 }
 
 /// The page of a question that is pending.
@@ -82,12 +110,26 @@ pub(super) fn question(
     let title = title(question);
     let mut body = format!("<h1>{}</h1>\n", safe(&title));
     if let Some(complaint) = complaint {
-        let whole = complaint.whole.as_deref();
-        let whole = whole.unwrap_or("Something is not filled in as it should be.");
+        let whole = complaint.whole.clone().unwrap_or_else(|| {
+            let of: Vec<String> = labels(question, complaint);
+            let of = if of.is_empty() {
+                String::new()
+            } else {
+                format!(": {}", of.join(", "))
+            };
+            format!("Something is not filled in as it should be{of}.")
+        });
         let _ = writeln!(
             body,
             "<p class=\"wrong\" role=\"alert\">{}</p>",
-            safe(whole)
+            safe(&whole)
+        );
+    } else if !visit.barred.is_empty() {
+        let _ = writeln!(
+            body,
+            "<p class=\"wrong\">Nobody's approval lets this run now ({}): whoever asked for it has lost a permission that it \
+             needs. It can be rejected.</p>",
+            safe(&visit.barred.join(", "))
         );
     }
     about(&mut body, question, Some(visit.user));
@@ -99,28 +141,71 @@ pub(super) fn question(
         "<input type=\"hidden\" name=\"{PAGE}\" value=\"{}\">",
         plain(visit.proof)
     );
-    let fields = complaint.map(|it| it.fields.as_slice());
+    let filled = Filled { entered, complaint };
     match Sheet::of(question) {
         Sheet::Prompt(prompt, inputs) => {
             prompted(&mut body, prompt);
-            options(&mut body, prompt, entered);
+            options(&mut body, prompt, filled);
+            introduced(&mut body, prompt);
             for field in &inputs {
-                let wrong = fields.into_iter().flatten();
-                let wrong = wrong.filter(|it| it.pointer == field.pointer);
-                let wrong: Vec<&str> = wrong.map(|it| it.why.as_str()).collect();
-                control(&mut body, field, entered, &wrong);
+                control(&mut body, field, filled);
             }
-            comment(&mut body, entered);
+            comment(&mut body, filled);
             buttons(&mut body, question.interrupt.kind);
         }
         Sheet::Fields(inputs) => {
             said(&mut body, &question.text);
-            fill(&mut body, inputs, entered);
+            fill(&mut body, inputs, filled);
         }
-        Sheet::Decisions(asks) => decisions(&mut body, question, asks, entered),
+        Sheet::Decisions(asks) => decisions(&mut body, question, asks, filled),
     }
     body.push_str("</form>\n");
     page(status, &title, &body)
+}
+
+/// What the controls that something is wrong with are called, for people.
+fn labels(question: &Question, complaint: &Complaint) -> Vec<String> {
+    let is_wrong = |name: &str| complaint.of(name).next().is_some();
+    match Sheet::of(question) {
+        Sheet::Prompt(_, inputs) => {
+            let choice = is_wrong(OPTION).then(|| "Choose".to_owned());
+            let wrong = inputs.iter().filter(|it| is_wrong(&name_of(it)));
+            choice
+                .into_iter()
+                .chain(wrong.map(|it| it.label.clone()))
+                .collect()
+        }
+        Sheet::Fields(inputs) => {
+            let wrong = inputs.iter().filter(|it| is_wrong(&name_of_input(it)));
+            wrong.map(|it| it.label.clone()).collect()
+        }
+        Sheet::Decisions(asks) => {
+            let requests = question.shown.value.action_requests.iter();
+            let wrong = requests.take(asks.len()).enumerate();
+            let wrong = wrong.filter(|(at, _)| is_wrong(&nth("a", *at)));
+            wrong
+                .map(|(_, it)| format!("arguments of {}", it.name))
+                .collect()
+        }
+    }
+}
+
+/// What the schema of an object says of all its fields.
+fn introduced(body: &mut String, prompt: &Prompt) {
+    let schema = prompt.input_schema.as_ref();
+    let Some(schema) = schema.filter(|it| field::has_parts(it)) else {
+        return;
+    };
+    let (title, text) = (
+        field::said(schema, "title"),
+        field::said(schema, "description"),
+    );
+    if !title.is_empty() {
+        let _ = writeln!(body, "<h2>{}</h2>", safe(title));
+    }
+    if !text.is_empty() {
+        let _ = writeln!(body, "<pre class=\"words\">{}</pre>", safe(text));
+    }
 }
 
 /// The page of a question that is over.
@@ -183,7 +268,7 @@ pub(super) fn waiting(user: &str, items: &[(&Question, String)], more: bool) -> 
 /// What is asked, in a line.
 fn title(question: &Question) -> String {
     if let Some(prompt) = question.prompt() {
-        return prompt.title.clone();
+        return titled(&prompt.title, &question.workflow);
     }
     let asked = &question.shown.value.action_requests;
     let names: Vec<&str> = asked.iter().map(|it| it.name.as_str()).collect();
@@ -197,6 +282,14 @@ fn title(question: &Question) -> String {
         | InterruptKind::Review
         | InterruptKind::Breakpoint => format!("{} asks", question.workflow),
     }
+}
+
+/// The title of a question. Older ones may have none; but nobody can tap on what is not there.
+fn titled(title: &str, workflow: &str) -> String {
+    if title.trim().is_empty() {
+        return format!("{workflow} asks something, without a title");
+    }
+    title.to_owned()
 }
 
 fn asker(question: &Question) -> String {
@@ -239,10 +332,6 @@ fn time(at: Timestamp) -> String {
     let short = text.split('.').next().unwrap_or_default();
     let short = short.trim_end_matches('Z').replace('T', " ");
     format!("<time datetime=\"{text}\">{short} UTC</time>")
-}
-
-fn pretty(value: &Value) -> String {
-    serde_json::to_string_pretty(value).unwrap_or_default()
 }
 
 /// What whoever asks wants to be seen.
@@ -296,13 +385,26 @@ fn shown(value: &Value) -> String {
     }
 }
 
-fn options(body: &mut String, prompt: &Prompt, entered: &Entered) {
+/// One of several values: a text that could be taken for another of them stands in quotes.
+fn choice(value: &Value) -> String {
+    match value {
+        Value::String(text) if parse_strict(text).is_ok() => value.to_string(),
+        Value::String(_)
+        | Value::Null
+        | Value::Bool(_)
+        | Value::Number(_)
+        | Value::Array(_)
+        | Value::Object(_) => shown(value),
+    }
+}
+
+fn options(body: &mut String, prompt: &Prompt, filled: Filled<'_>) {
     if prompt.options.is_empty() {
         return;
     }
     body.push_str("<fieldset><legend>Choose</legend>\n");
     for option in &prompt.options {
-        let is_chosen = entered.get(OPTION) == Some(option.id.as_str());
+        let is_chosen = filled.get(OPTION) == Some(option.id.as_str());
         let _ = writeln!(
             body,
             "<label><input type=\"radio\" name=\"{OPTION}\" value=\"{}\"{}> {}{}</label>",
@@ -312,6 +414,7 @@ fn options(body: &mut String, prompt: &Prompt, entered: &Entered) {
             described(&option.description)
         );
     }
+    filled.wrong(body, OPTION);
     body.push_str("</fieldset>\n");
 }
 
@@ -322,56 +425,78 @@ fn described(text: &str) -> String {
     format!("<small>{}</small>", safe(text))
 }
 
+/// An area for a text of several lines. The text stands there as it is, so what of it cannot be seen is told beside it.
+fn area(body: &mut String, name: &str, rows: usize, text: &str) {
+    // The first line break after the tag does not count, so that one is put there.
+    let _ = write!(
+        body,
+        "<textarea name=\"{}\" rows=\"{rows}\">\n{}</textarea>",
+        plain(name),
+        plain(text)
+    );
+    warn(body, text);
+}
+
+fn warn(body: &mut String, text: &str) {
+    let unseen = unseen(text);
+    if !unseen.is_empty() {
+        let _ = write!(
+            body,
+            "<span class=\"wrong\">In this text stand characters that cannot be seen, or turn its order: {}</span>",
+            unseen.join(", ")
+        );
+    }
+}
+
 /// A field of a schema.
-fn control(body: &mut String, field: &Field, entered: &Entered, wrong: &[&str]) {
+fn control(body: &mut String, field: &Field, filled: Filled<'_>) {
     let name = name_of(field);
-    let given = entered.get(&name).map(str::to_owned);
+    let given = filled.get(&name).map(str::to_owned);
     let given = given.unwrap_or_else(|| usual(field));
-    let needed = if field.required { " *" } else { "" };
+    let needed = match field.need {
+        Need::Always => " *",
+        Need::Within => " * <small>where anything of this is filled in</small>",
+        Need::Never => "",
+    };
     let _ = write!(body, "<label>{}{needed}", safe(&field.label));
     body.push_str(&described(&field.help));
-    let name = plain(&name);
+    body.push_str(&described(&field.hint));
     match &field.widget {
         Widget::Text { long: false, kind } => {
-            let value = plain(&given);
-            let _ = write!(
-                body,
-                "<input type=\"{kind}\" name=\"{name}\" value=\"{value}\">"
-            );
+            line(body, &format!("type=\"{kind}\""), &name, &given)
         }
-        Widget::Number => {
-            let value = plain(&given);
-            let _ = write!(
-                body,
-                "<input type=\"text\" inputmode=\"decimal\" name=\"{name}\" value=\"{value}\">"
-            );
-        }
-        Widget::Flag => select(body, &name, &given, &[("true", "yes"), ("false", "no")]),
+        Widget::Number => line(body, "type=\"text\" inputmode=\"decimal\"", &name, &given),
+        Widget::Flag => select(
+            body,
+            &plain(&name),
+            &given,
+            &[("true", "yes"), ("false", "no")],
+        ),
         Widget::Choice(values) => {
             let shown: Vec<(String, String)> = values
                 .iter()
                 .enumerate()
-                .map(|(at, value)| (at.to_string(), shown(value)))
+                .map(|(at, value)| (at.to_string(), choice(value)))
                 .collect();
             let shown: Vec<(&str, &str)> = shown
                 .iter()
                 .map(|(at, text)| (at.as_str(), text.as_str()))
                 .collect();
-            select(body, &name, &given, &shown);
+            select(body, &plain(&name), &given, &shown);
         }
-        Widget::Text { long: true, .. } | Widget::Json => {
-            let text = plain(&given);
-            // The first line break after the tag does not count, so that one is put there.
-            let _ = write!(
-                body,
-                "<textarea name=\"{name}\" rows=\"3\">\n{text}</textarea>"
-            );
+        Widget::Text { long: true, .. } | Widget::Lines { .. } | Widget::Json => {
+            area(body, &name, 3, &given);
         }
     }
-    for why in wrong {
-        let _ = write!(body, "<span class=\"wrong\">{}</span>", safe(why));
-    }
+    filled.wrong(body, &name);
     body.push_str("</label>\n");
+}
+
+/// A text of one line.
+fn line(body: &mut String, kind: &str, name: &str, text: &str) {
+    let (name, value) = (plain(name), plain(text));
+    let _ = write!(body, "<input {kind} name=\"{name}\" value=\"{value}\">");
+    warn(body, text);
 }
 
 /// What stands in a field before anything is put in. Of what is chosen, nothing: nobody decides without doing so.
@@ -379,6 +504,17 @@ fn usual(field: &Field) -> String {
     match (&field.widget, &field.unsaid) {
         (Widget::Text { .. }, Some(Value::String(text))) => text.clone(),
         (Widget::Number | Widget::Json, Some(value)) => value.to_string(),
+        (Widget::Lines { .. }, Some(Value::Array(entries))) => {
+            let entries = entries.iter().map(|entry| match entry {
+                Value::String(text) => text.clone(),
+                Value::Null
+                | Value::Bool(_)
+                | Value::Number(_)
+                | Value::Array(_)
+                | Value::Object(_) => entry.to_string(),
+            });
+            entries.collect::<Vec<_>>().join("\n")
+        }
         (_, _) => String::new(),
     }
 }
@@ -397,12 +533,10 @@ fn select(body: &mut String, name: &str, given: &str, values: &[(&str, &str)]) {
     body.push_str("</select>");
 }
 
-fn comment(body: &mut String, entered: &Entered) {
-    let text = plain(entered.get(COMMENT).unwrap_or_default());
-    let _ = writeln!(
-        body,
-        "<label>Comment<textarea name=\"{COMMENT}\" rows=\"2\">\n{text}</textarea></label>"
-    );
+fn comment(body: &mut String, filled: Filled<'_>) {
+    body.push_str("<label>Comment");
+    area(body, COMMENT, 2, filled.get(COMMENT).unwrap_or_default());
+    body.push_str("</label>\n");
 }
 
 fn button(body: &mut String, name: &str, value: &str, class: &str, text: &str) {
@@ -425,27 +559,25 @@ fn buttons(body: &mut String, kind: InterruptKind) {
 }
 
 /// A form of the model's.
-fn fill(body: &mut String, fields: &[InputField], entered: &Entered) {
+fn fill(body: &mut String, fields: &[InputField], filled: Filled<'_>) {
     let by_button = confirmed(fields).map(|it| it.name.as_str());
     for field in fields
         .iter()
         .filter(|it| by_button != Some(it.name.as_str()))
     {
         let name = name_of_input(field);
-        let given = entered.get(&name).unwrap_or_default();
+        let given = filled.get(&name).unwrap_or_default();
         let needed = if field.required { " *" } else { "" };
         let _ = write!(body, "<label>{}{needed}", safe(&field.label));
-        let name = plain(&name);
         match field.kind {
-            FieldKind::Text => {
-                let _ = write!(
-                    body,
-                    "<textarea name=\"{name}\" rows=\"2\">\n{}</textarea>",
-                    plain(given)
-                );
-            }
+            FieldKind::Text => area(body, &name, 2, given),
             FieldKind::Confirm => {
-                select(body, &name, given, &[("true", "yes"), ("false", "no")]);
+                select(
+                    body,
+                    &plain(&name),
+                    given,
+                    &[("true", "yes"), ("false", "no")],
+                );
             }
             FieldKind::Select => {
                 let options: Vec<(&str, &str)> = field
@@ -453,9 +585,10 @@ fn fill(body: &mut String, fields: &[InputField], entered: &Entered) {
                     .iter()
                     .map(|it| (it.as_str(), it.as_str()))
                     .collect();
-                select(body, &name, given, &options);
+                select(body, &plain(&name), given, &options);
             }
         }
+        filled.wrong(body, &name);
         body.push_str("</label>\n");
     }
     body.push_str("<div class=\"buttons\">\n");
@@ -505,7 +638,7 @@ fn thing(body: &mut String, question: &Question, at: usize, ask: &Ask) {
 }
 
 /// What may be said of each thing.
-fn decisions(body: &mut String, question: &Question, asks: &[Ask], entered: &Entered) {
+fn decisions(body: &mut String, question: &Question, asks: &[Ask], filled: Filled<'_>) {
     let is_only = asks.len() == 1;
     for (at, ask) in asks.iter().enumerate() {
         body.push_str("<section>\n");
@@ -516,25 +649,35 @@ fn decisions(body: &mut String, question: &Question, asks: &[Ask], entered: &Ent
             body.push_str("<fieldset><legend>Decide</legend>\n");
             for kind in kinds {
                 let (value, text) = (kind.as_str(), words(*kind));
-                let chosen = entered.get(&decision) == Some(value);
+                let chosen = filled.get(&decision) == Some(value);
                 let chosen = if chosen { " checked" } else { "" };
                 let _ = writeln!(
                     body,
                     "<label><input type=\"radio\" name=\"{decision}\" value=\"{value}\" required{chosen}> {text}</label>"
                 );
             }
+            filled.wrong(body, &decision);
             body.push_str("</fieldset>\n");
         }
         if kinds.contains(&DecisionKind::Edit) {
             let args = question.shown.value.action_requests.get(at);
-            let args = args.map(|it| pretty(&it.args)).unwrap_or_default();
-            let text = entered.get(&nth("a", at)).unwrap_or(&args);
-            let _ = writeln!(
+            let args = args.map(|it| &it.args).unwrap_or_default();
+            let name = nth("a", at);
+            let text = filled.get(&name);
+            let is_changed = text.is_some_and(|text| !is_unchanged(text, args));
+            let open = if is_changed || filled.is_wrong(&name) {
+                " open"
+            } else {
+                ""
+            };
+            let text = text.map_or_else(|| pretty(args), str::to_owned);
+            let _ = write!(
                 body,
-                "<details><summary>Other arguments</summary><label>As JSON<textarea name=\"{}\" rows=\"8\">\n{}</textarea></label>",
-                nth("a", at),
-                plain(text)
+                "<details{open}><summary>Other arguments</summary><label>As JSON"
             );
+            area(body, &name, 8, &text);
+            filled.wrong(body, &name);
+            body.push_str("</label>");
             if is_only {
                 let kind = DecisionKind::Edit;
                 button(body, &decision, kind.as_str(), "yes", words(kind));
@@ -543,21 +686,12 @@ fn decisions(body: &mut String, question: &Question, asks: &[Ask], entered: &Ent
         }
         let wants_message = [DecisionKind::Reject, DecisionKind::Respond];
         if kinds.iter().any(|kind| wants_message.contains(kind)) {
-            let text = plain(entered.get(&nth("m", at)).unwrap_or_default());
-            let _ = writeln!(
-                body,
-                "<label>Message<small>The agent reads it.</small><textarea name=\"{}\" rows=\"2\">\n{text}</textarea></label>",
-                nth("m", at)
-            );
+            let label = "Message<small>The agent reads it.</small>";
+            written(body, label, &nth("m", at), filled);
         }
         let wants_result = [DecisionKind::Committed, DecisionKind::Answer];
         if kinds.iter().any(|kind| wants_result.contains(kind)) {
-            let text = plain(entered.get(&nth("r", at)).unwrap_or_default());
-            let _ = writeln!(
-                body,
-                "<label>What it returned, as JSON<textarea name=\"{}\" rows=\"2\">\n{text}</textarea></label>",
-                nth("r", at)
-            );
+            written(body, "What it returned, as JSON", &nth("r", at), filled);
         }
         body.push_str("</section>\n");
     }
@@ -579,15 +713,23 @@ fn decisions(body: &mut String, question: &Question, asks: &[Ask], entered: &Ent
     body.push_str("</div>\n");
 }
 
-const fn words(kind: DecisionKind) -> &'static str {
-    match kind {
-        DecisionKind::Approve => "Approve",
-        DecisionKind::Edit => "Approve with other arguments",
-        DecisionKind::Reject => "Reject",
-        DecisionKind::Respond => "Answer instead",
-        DecisionKind::Committed => "It happened",
-        DecisionKind::NotCommitted => "It did not happen: try again",
-        DecisionKind::Compensate => "Undo it",
-        DecisionKind::Answer => "Answer",
+/// Something that is written besides.
+fn written(body: &mut String, label: &str, name: &str, filled: Filled<'_>) {
+    let _ = write!(body, "<label>{label}");
+    area(body, name, 2, filled.get(name).unwrap_or_default());
+    filled.wrong(body, name);
+    body.push_str("</label>\n");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_question_without_a_title_can_be_tapped_all_the_same() {
+        for title in ["", " \n"] {
+            assert_eq!(titled(title, "w"), "w asks something, without a title");
+        }
+        assert_eq!(titled("Go on?", "w"), "Go on?");
     }
 }

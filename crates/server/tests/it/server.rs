@@ -8,6 +8,7 @@ mod jwt;
 mod metrics;
 mod own;
 mod pages;
+mod pages_forms;
 mod runs;
 mod sink;
 mod support;

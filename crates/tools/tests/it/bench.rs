@@ -120,6 +120,7 @@ pub(crate) fn call(args: &Params, remaining: Duration) -> Call<'_> {
         epoch: 7,
         remaining,
         step: None,
+        basis: None,
     }
 }
 

@@ -26,20 +26,20 @@ const HOSTILE: [&str; 12] = [
 ];
 
 /// A browser of somebody who has a link.
-struct Browser {
-    client: Client,
-    origin: String,
+pub(super) struct Browser {
+    pub(super) client: Client,
+    pub(super) origin: String,
 }
 
 /// A page that was opened.
-struct Page {
-    status: u16,
-    html: String,
-    url: String,
+pub(super) struct Page {
+    pub(super) status: u16,
+    pub(super) html: String,
+    pub(super) url: String,
 }
 
 impl Browser {
-    fn new(world: &World) -> Self {
+    pub(super) fn new(world: &World) -> Self {
         let client = Client::builder().no_proxy().redirect(Policy::none());
         Self {
             client: client.build().unwrap(),
@@ -47,7 +47,7 @@ impl Browser {
         }
     }
 
-    async fn open(&self, url: &str) -> Page {
+    pub(super) async fn open(&self, url: &str) -> Page {
         let answer = self.client.get(url).send().await.unwrap();
         let status = answer.status().as_u16();
         for (name, value) in [
@@ -70,7 +70,7 @@ impl Browser {
     }
 
     /// Presses a button, after this was put in. Follows to where that leads.
-    async fn press(&self, page: &Page, said: &[(&str, &str)]) -> Page {
+    pub(super) async fn press(&self, page: &Page, said: &[(&str, &str)]) -> Page {
         let mut form = vec![("page", page.proof())];
         form.extend(
             said.iter()
@@ -102,7 +102,7 @@ impl Browser {
     }
 }
 
-fn encoded(form: &[(&str, String)]) -> String {
+pub(super) fn encoded(form: &[(&str, String)]) -> String {
     let escape = |text: &str| -> String {
         let byte = |byte: u8| match byte {
             b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' => char::from(byte).to_string(),
@@ -117,30 +117,30 @@ fn encoded(form: &[(&str, String)]) -> String {
 }
 
 impl Page {
-    fn proof(&self) -> String {
+    pub(super) fn proof(&self) -> String {
         let (_, rest) = self.html.split_once("name=\"page\" value=\"").unwrap();
         rest.split_once('"').unwrap().0.to_owned()
     }
 
-    fn has(&self, text: &str) -> bool {
+    pub(super) fn has(&self, text: &str) -> bool {
         self.html.contains(text)
     }
 }
 
-async fn raised(world: &World, body: &Value) -> String {
+pub(super) async fn raised(world: &World, body: &Value) -> String {
     let (status, raised) = world.post(ALL, body).await;
     assert_eq!(status, 201, "{raised}");
     raised["id"].as_str().unwrap().to_owned()
 }
 
-async fn link(world: &World, id: &str) -> String {
+pub(super) async fn link(world: &World, id: &str) -> String {
     let (status, given) = world.post(&format!("{ALL}/{id}/link"), &json!({})).await;
     assert_eq!(status, 201, "{given}");
     given["url"].as_str().unwrap().to_owned()
 }
 
 /// The question of a run of the clerk.
-async fn asked(world: &World, session: &str) -> (String, String) {
+pub(super) async fn asked(world: &World, session: &str) -> (String, String) {
     let run = world.waiting(session).await;
     let (_, shown) = world.get(&format!("/api/v1/runs/{run}")).await;
     let id = shown["interrupts"][0]["id"].as_str().unwrap().to_owned();
