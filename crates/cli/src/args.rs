@@ -166,7 +166,12 @@ pub(crate) struct Common {
     )]
     pub(crate) store: String,
     /// A server's configuration, whose `models` and `providers` count
-    #[arg(long, value_name = "FILE", env = "HOLDPOINT_CONFIG")]
+    #[arg(
+        long,
+        value_name = "FILE",
+        env = "HOLDPOINT_CONFIG",
+        hide_env_values = true
+    )]
     pub(crate) config: Option<PathBuf>,
     /// Print JSON
     #[arg(long)]
@@ -337,7 +342,12 @@ pub(crate) struct Check {
     #[arg(long)]
     pub(crate) strict: bool,
     /// A server's configuration, whose `models` and `providers` count
-    #[arg(long, value_name = "FILE", env = "HOLDPOINT_CONFIG")]
+    #[arg(
+        long,
+        value_name = "FILE",
+        env = "HOLDPOINT_CONFIG",
+        hide_env_values = true
+    )]
     pub(crate) config: Option<PathBuf>,
     /// Print one JSON object a line, for each file
     #[arg(long)]
@@ -365,7 +375,12 @@ pub(crate) struct Serve {
     #[arg(value_name = "AGENT")]
     pub(crate) agents: Vec<PathBuf>,
     /// The configuration
-    #[arg(long, value_name = "FILE", env = "HOLDPOINT_CONFIG")]
+    #[arg(
+        long,
+        value_name = "FILE",
+        env = "HOLDPOINT_CONFIG",
+        hide_env_values = true
+    )]
     pub(crate) config: Option<PathBuf>,
     /// Need no key, and act as the user `dev`; on this machine's own address only
     #[arg(long)]

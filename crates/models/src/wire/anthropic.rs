@@ -99,6 +99,13 @@ fn messages(turns: &[Turn<'_>], thinks: bool) -> Vec<Value> {
         _ if blocks.is_empty() => {}
         _ => messages.push((role, blocks)),
     };
+    if matches!(turns.first(), Some(Turn::Model(_))) {
+        // The user must come first, also where the beginning was left out.
+        say(
+            "user",
+            vec![json!({"type": "text", "text": "(earlier messages were left out)"})],
+        );
+    }
     for (at, turn) in turns.iter().enumerate() {
         match turn {
             Turn::User(text) => {

@@ -280,3 +280,30 @@ async fn what_an_answer_costs_is_counted_where_prices_are_known() {
         assert_eq!(reply.usage.cost_nano_usd, 400_000, "{api:?}");
     }
 }
+
+#[tokio::test]
+async fn where_the_beginning_was_left_out_the_user_comes_first_all_the_same() {
+    let ask = Ask {
+        messages: vec![
+            result("gone", "7", ToolStatus::Success),
+            spoken("Seven.", &[], None),
+            user(" "),
+        ],
+        ..Ask::default()
+    };
+    let text = |text: &str| json!([{"type": "text", "text": text}]);
+    let body = sent(Api::Anthropic, &ask, |it| it).await.body;
+    let expected = json!([
+        {"role": "user", "content": text("Result of `refund`:\n7")},
+        {"role": "assistant", "content": text("Seven.")},
+        {"role": "user", "content": text("(empty)")},
+    ]);
+    assert_eq!(body["messages"], expected);
+    let ask = Ask {
+        messages: ask.messages[1..].to_vec(),
+        ..Ask::default()
+    };
+    let body = sent(Api::Anthropic, &ask, |it| it).await.body;
+    assert_eq!(body["messages"][0]["role"], "user");
+    assert_eq!(body["messages"][1], expected[1]);
+}
