@@ -315,3 +315,36 @@ fn a_workspace_with_the_store_in_it_is_refused() {
         "{refused:?}"
     );
 }
+
+#[test]
+fn what_a_write_would_change_is_shown_and_nothing_else_is_done() {
+    let world = World::new();
+    let args = json!({"path": "a.txt", "content": "one\nzwei\n"});
+    let file = agent(&world, "write_file", &args, "");
+    world.write("clerk/work/a.txt", "one\ntwo\n");
+    let preview = &asked(&world, &file)["preview"];
+    assert_eq!(preview["form"], "diff");
+    let diff = preview["body"].as_str().unwrap();
+    assert!(
+        diff.contains("\n-two\n+zwei\n") && diff.contains("\n one\n"),
+        "{diff}"
+    );
+    // People at a terminal see it, too.
+    let shown = world.hold(&["show", "clerk/t"]);
+    assert!(
+        shown.stdout.contains("-two") && shown.stdout.contains("+zwei"),
+        "{}",
+        shown.stdout
+    );
+    // Somebody else changes the file: what was approved is not what would be done.
+    world.write("clerk/work/a.txt", "one\ntwo\nthree\n");
+    let again = world.json(3, &["resume", "clerk/t", "--approve"]);
+    let text = fs::read_to_string(world.path().join("clerk/work/a.txt")).unwrap();
+    assert_eq!(text, "one\ntwo\nthree\n");
+    let request = &again["__interrupt__"][0]["value"]["action_requests"][0];
+    let diff = request["preview"]["body"].as_str().unwrap();
+    assert!(diff.contains("-three"), "{diff}");
+    assert_eq!(approved(&world), "wrote 9 bytes to `a.txt`");
+    let text = fs::read_to_string(world.path().join("clerk/work/a.txt")).unwrap();
+    assert_eq!(text, "one\nzwei\n");
+}
