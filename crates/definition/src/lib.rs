@@ -12,7 +12,10 @@
 //! kind: Agent
 //! metadata: {name: clerk, version: "3"}         # version: "1" when unsaid
 //! spec:
-//!   model: {primary: "scripted:scenario.yaml"}
+//!   model:
+//!     primary: scripted:scenario.yaml           # or PROVIDER:MODEL, such as openai:gpt-4o
+//!     fallback: [ollama:llama3:8b]              # optional; one, or a list
+//!     max_output_tokens: 4096                   # optional, as are `temperature` and `effort`
 //!   system_prompt: You look after orders.       # optional
 //!   workspace: ./work                           # optional; where built-in tools for files and commands work
 //!   tools:                                      # optional
@@ -126,6 +129,8 @@
 //!   agents: [agents/]                           # files, and folders with such files
 //!   models: {gpt-4o: "scripted:scenario.yaml"}  # what names of models stand for
 //!   stores: {redis: "sqlite:chat.db"}           # what names of stores stand for
+//!   providers:                                  # who provides models, beside those that everybody knows
+//!     own: {api: openai-chat, base_url: "https://llm.example.com/v1", key: {env: OWN_KEY}}
 //!   auth: {jwt: [{issuer: "https://id.example.com", audience: holdpoint, tenant: acme}]}
 //!   cors: {origins: ["https://app.example.com"]}
 //!   limits: {body: 1MiB, batch: 100, streams: 1000, streams_per_key: 100, pending_per_user: 10000, pending_per_run: 64}

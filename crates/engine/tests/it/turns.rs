@@ -3,11 +3,17 @@
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use holdpoint_core::{ContextRule, Effect, Hooks, Message, Span};
+use holdpoint_core::{
+    Api, ContextRule, Definition, Effect, Hooks, Message, Provider, Providers, Span, ToolSpec,
+};
+use holdpoint_engine::{Engine, Kit, Options};
 use holdpoint_models::{Delta, End, Failure, Model, Reply, Request};
+use holdpoint_store::MemoryStore;
 use holdpoint_tools::Registry;
 
-use crate::support::{Counter, Place, calls, definition, results, run, says, state, tool};
+use crate::support::{
+    Counter, Place, Scripted, calls, definition, results, run, says, state, tool,
+};
 
 fn cut_off(reply: Result<Reply, Failure>) -> Result<Reply, Failure> {
     reply.map(|reply| Reply {
@@ -168,4 +174,42 @@ async fn a_long_conversation_is_cut_for_its_model_and_whole_in_the_journal() {
     );
     let messages = view.messages;
     assert_eq!(messages.len(), 1 + 2 * 60 + 1);
+}
+
+/// An engine in memory that knows the model `test` and a provider `own`, which nobody can reach.
+fn with_providers() -> Engine {
+    let own = Provider::new(Api::OpenAiChat, "http://127.0.0.1:9");
+    let known = Providers::default().with("own", own);
+    let kit = Kit::new()
+        .with_tool("files.read", Counter::default())
+        .with_model("test", Scripted(|_, _| says("done")))
+        .with_providers(known);
+    let store = MemoryStore::new(&Default::default());
+    Engine::new(Arc::new(store), kit, Options::default(), None)
+}
+
+#[tokio::test]
+async fn what_no_provider_takes_is_refused_before_anything_is_stored() {
+    let engine = with_providers();
+    let clerk = |model: &str| {
+        Definition::new("clerk", model).with_tool(ToolSpec::code("files.read", Effect::Read))
+    };
+    engine.publish("local", clerk("test")).await.unwrap();
+    let unfit = clerk("test").with_fallback("own:x");
+    for (definition, expected) in [
+        (unfit, "`own:x` takes no tool that is called `files.read`"),
+        (clerk("nobody:x"), "nobody provides the model `nobody:x`"),
+    ] {
+        let refused = engine.publish("local", definition).await.unwrap_err();
+        assert!(refused.to_string().contains(expected), "{refused}");
+    }
+}
+
+#[tokio::test]
+async fn a_model_of_the_program_answers_where_a_provider_cannot() {
+    let engine = with_providers();
+    let clerk = Definition::new("clerk", "own:x").with_fallback("test");
+    let agent = engine.publish("local", clerk).await.unwrap();
+    let view = run(&engine, &agent, "s").await;
+    assert_eq!(view.output.as_deref(), Some("done"));
 }
