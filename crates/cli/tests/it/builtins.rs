@@ -227,21 +227,21 @@ fn a_document_is_fetched_after_it_was_asked() {
     let mut world = World::new();
     let url = format!("http://127.0.0.1:{port}/news");
     let file = with_tool(&world, "fetch_url", &json!({"url": url}));
+    // The operator says that this host is fine.
+    world.set("HOLDPOINT_FETCH_PRIVATE", "localhost, 127.0.0.1");
     let request = asked(&world, &file);
     assert_eq!(request["description"], format!("Fetch URL: {url}"));
-    // Another process, to which the operator says that this host is fine.
-    world.set("HOLDPOINT_FETCH_PRIVATE", "localhost, 127.0.0.1");
+    assert_eq!(request["preview"]["body"], format!("GET {url}\n"));
     assert_eq!(approved(&world), format!("[{url}]\nNews\nNothing & nobody"));
 }
 
 #[test]
-fn a_private_address_is_not_fetched_whoever_approves() {
+fn a_private_address_is_not_fetched_and_nobody_is_asked_about_it() {
     let world = World::new();
     let port = server("HTTP/1.1 200 OK\r\ncontent-length: 6\r\n\r\nsecret".to_owned());
     let url = format!("http://127.0.0.1:{port}/");
     let file = with_tool(&world, "fetch_url", &json!({"url": url}));
-    asked(&world, &file);
-    let told = approved(&world);
+    let told = unasked(&world, &file);
     assert!(
         told.contains("private address") && !told.contains("secret"),
         "{told}"
