@@ -17,10 +17,11 @@ const PAGE: &str = "docs/reliability.md";
 const NEW_PAGE: &str = include_str!("reliability.md");
 
 /// The packages whose tests do more when they are run in full; those of the others are the same in `test`.
-const PACKAGES: [&str; 4] = [
+const PACKAGES: [&str; 5] = [
     "holdpoint-core",
     "holdpoint-policy",
     "holdpoint-store",
+    "holdpoint-tools",
     "holdpoint-torture",
 ];
 

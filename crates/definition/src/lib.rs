@@ -78,7 +78,7 @@
 //! let problems = holdpoint_definition::load_str(&text.replacen("approve", "aprove", 1), "agent.yaml", &dir).unwrap_err();
 //! assert_eq!(
 //!     problems.to_string(),
-//!     "agent.yaml:29:40: spec.interrupt_on.issue_refund: `aprove` is not a decision\n  \
+//!     "agent.yaml:32:40: spec.interrupt_on.issue_refund: `aprove` is not a decision\n  \
 //!      help: did you mean `approve`? use approve, edit, reject or respond"
 //! );
 //! ```
