@@ -38,6 +38,7 @@ mod prompt;
 mod provider;
 mod record;
 mod refusal;
+mod secret;
 mod shown;
 pub mod spans;
 mod state;
@@ -103,6 +104,7 @@ pub use record::{
     Codec, FIRST_FORMAT, FORMAT, Header, Index, IndexChange, IndexRow, Payload, Record,
 };
 pub use refusal::{Refusal, explain_cause};
+pub use secret::{Scrub, Secret};
 pub use shown::{Basis, Preview, PreviewForm, Shown, keep_preview, read_preview};
 pub use state::{
     Active, Frame, FramePath, FramePhase, Origin, Phase, Run, State, Status, ThreadKind,

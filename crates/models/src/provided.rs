@@ -8,7 +8,7 @@ use std::{
 };
 
 use async_trait::async_trait;
-use holdpoint_core::{Api, BadBase, HttpHeader, KeyFrom, Provider};
+use holdpoint_core::{Api, BadBase, HttpHeader, KeyFrom, Provider, Scrub, Secret};
 use reqwest::{
     Client, Method, Request as Letter, Response, Url,
     header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderName, HeaderValue},
@@ -17,7 +17,7 @@ use tokio::time::timeout;
 
 use crate::{
     Delta, Failure, Model, Reply, Request,
-    secret::{Scrub, Secret, variable_text},
+    secret::{in_file, in_variable, variable_text},
     sse::Parser,
     trouble::{Complaint, retry_after},
     wire::{Flow, Question, Reading},
@@ -198,7 +198,7 @@ impl Provided {
             let (value, secret) = match value {
                 HttpHeader::Text(text) => (text.clone(), None),
                 HttpHeader::Secret { name, prefix } => {
-                    let secret = Secret::in_variable(name)
+                    let secret = in_variable(name)
                         .ok_or_else(|| barred(not_set(name, "a header's value")))?;
                     (format!("{prefix}{}", secret.expose()), Some(secret))
                 }
@@ -242,8 +242,8 @@ impl Provided {
     fn key(&self) -> Result<Option<Secret>, String> {
         match &self.provider.key {
             KeyFrom::Nowhere => Ok(None),
-            KeyFrom::File(path) => Secret::in_file(path).map(Some),
-            KeyFrom::Variable(name) => match Secret::in_variable(name) {
+            KeyFrom::File(path) => in_file(path).map(Some),
+            KeyFrom::Variable(name) => match in_variable(name) {
                 Some(key) => Ok(Some(key)),
                 None if is_elsewhere(&self.provider) => Ok(None),
                 None => Err(not_set(name, "the key")),

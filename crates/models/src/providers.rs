@@ -10,7 +10,7 @@ use crate::{
     breaker::Breakers,
     provided::{Clients, Provided, is_elsewhere},
     route::{Candidate, Route},
-    secret::{Secret, variable_text},
+    secret::{in_file, variable_text},
 };
 
 /// Why a reference leads to no model.
@@ -116,7 +116,7 @@ impl Providers {
                 "the key of `{name}` is not here: the environment has no `{variable}`"
             )),
             KeyFrom::Variable(_) => None,
-            KeyFrom::File(path) => Secret::in_file(path).err(),
+            KeyFrom::File(path) => in_file(path).err(),
         }
     }
 

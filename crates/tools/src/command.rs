@@ -80,23 +80,27 @@ pub(crate) fn environment(
     ]
 }
 
-fn outcome(run: Run) -> Outcome {
-    let (end, stdout, stderr) = match run {
-        Run::NotStarted { reason } => {
-            return Outcome::Failed {
-                error: format!("not started: {reason}"),
-            };
-        }
-        Run::Lost => {
-            return Outcome::Unknown {
-                reason: LOST.to_owned(),
-            };
-        }
+/// How a program ended, and what it printed; or what its call comes to where that is not known.
+pub(crate) fn ended(run: Run) -> Result<(End, Captured, String), Outcome> {
+    match run {
+        Run::NotStarted { reason } => Err(Outcome::Failed {
+            error: format!("not started: {reason}"),
+        }),
+        Run::Lost => Err(Outcome::Unknown {
+            reason: LOST.to_owned(),
+        }),
         Run::Ended {
             end,
             stdout,
             stderr,
-        } => (end, stdout, stderr),
+        } => Ok((end, stdout, stderr)),
+    }
+}
+
+fn outcome(run: Run) -> Outcome {
+    let (end, stdout, stderr) = match ended(run) {
+        Ok(ended) => ended,
+        Err(outcome) => return outcome,
     };
     let unknown = |detail: &str| Outcome::Unknown {
         reason: reason(end, detail, &stderr),
@@ -147,8 +151,7 @@ fn lookup(run: Run) -> Lookup {
     }
 }
 
-pub(crate) const LOST: &str =
-    "its watchdog ended without a report, and nobody knows how far it got";
+const LOST: &str = "its watchdog ended without a report, and nobody knows how far it got";
 
 fn too_long() -> String {
     format!(", and stdout is longer than {MAX_STDOUT} bytes")

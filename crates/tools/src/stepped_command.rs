@@ -10,7 +10,7 @@ use holdpoint_core::{Lookup, Outcome, Recalled, Suspension};
 
 use crate::{
     Begun, Call, SharedSteps, StepRefused, Tool,
-    command::{CommandTool, LOST, environment, reason, text_of, with_stderr},
+    command::{CommandTool, ended, environment, reason, text_of, with_stderr},
     message::{self, Message},
     quote::quote,
     watchdog::{End, Environment, Job, Kept, Listens, News, Run, Speech, Watched},
@@ -246,18 +246,9 @@ impl Entry {
     }
 
     fn over(self, run: Run) -> Outcome {
-        let (end, stderr) = match run {
-            Run::NotStarted { reason } => {
-                return Outcome::Failed {
-                    error: format!("not started: {reason}"),
-                };
-            }
-            Run::Lost => {
-                return Outcome::Unknown {
-                    reason: LOST.to_owned(),
-                };
-            }
-            Run::Ended { end, stderr, .. } => (end, stderr),
+        let (end, _, stderr) = match ended(run) {
+            Ok(ended) => ended,
+            Err(outcome) => return outcome,
         };
         let detail = match (end, &self.last) {
             (End::Code(0), Some(Last::Result(result))) => {

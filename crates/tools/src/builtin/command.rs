@@ -9,7 +9,7 @@ use serde::Deserialize;
 use super::{args, shown};
 use crate::{
     Call, Tool, Watchdog,
-    command::LOST,
+    command::ended,
     confine,
     watchdog::{Captured, End, Environment, Job, Kept, MAX_STDOUT, Run, Speech},
 };
@@ -139,22 +139,9 @@ impl Tool for CommandLine {
 
 /// Whatever the command made of it: it ran, and a model is told how it ended.
 fn outcome(run: Run, time: Duration) -> Outcome {
-    let (end, stdout, stderr) = match run {
-        Run::NotStarted { reason } => {
-            return Outcome::Failed {
-                error: format!("not started: {reason}"),
-            };
-        }
-        Run::Lost => {
-            return Outcome::Unknown {
-                reason: LOST.to_owned(),
-            };
-        }
-        Run::Ended {
-            end,
-            stdout,
-            stderr,
-        } => (end, stdout, stderr),
+    let (end, stdout, stderr) = match ended(run) {
+        Ok(ended) => ended,
+        Err(outcome) => return outcome,
     };
     let end = match end {
         End::Code(code) => format!("exit code {code}"),

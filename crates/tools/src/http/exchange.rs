@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use holdpoint_core::{Fill, HttpHeader, HttpRequest};
+use holdpoint_core::{Fill, HttpHeader, HttpRequest, Scrub};
 use reqwest::{
     Client, Method, Request, Response, StatusCode, Url,
     header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue},
@@ -16,7 +16,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::{
     guard::{Guard, Refused, SystemNames},
-    secret::{Scrub, Secret},
+    secret,
 };
 use crate::Call;
 
@@ -200,10 +200,10 @@ impl Line {
 }
 
 fn secret(name: &str, prefix: &str, scrub: &mut Scrub) -> Result<HeaderValue, String> {
-    let secret = Secret::named(name).ok_or_else(|| {
+    let secret = secret::named(name).ok_or_else(|| {
         format!("the secret `{name}` is not set in the environment of this process")
     })?;
-    let mut value = HeaderValue::from_str(&format!("{prefix}{}", secret.0))
+    let mut value = HeaderValue::from_str(&format!("{prefix}{}", secret.expose()))
         .map_err(|_| format!("the secret `{name}` has a character that a header cannot hold"))?;
     value.set_sensitive(true);
     scrub.add(&secret);
