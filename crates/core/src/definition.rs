@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::{
-    Allowed, Builtin, Confirmation, ContextRule, Digest, FIRST_FORMAT, FORMAT, Gate, HttpRequest,
-    Policy, Ruling, Span,
+    Allowed, Builtin, Confirmation, ContextRule, Digest, FIRST_FORMAT, Gate, HttpRequest, Policy,
+    Ruling, SECOND_FORMAT, Span,
 };
 
 /// An agent's definition, complete and checked: every default filled in, every path absolute.
@@ -318,7 +318,11 @@ impl Definition {
             && self.sampling.is_unsaid()
             && self.context.is_unsaid()
             && self.tools.iter().all(|it| it.as_builtin().is_none());
-        let own = if is_first { FIRST_FORMAT } else { FORMAT };
+        let own = if is_first {
+            FIRST_FORMAT
+        } else {
+            SECOND_FORMAT
+        };
         let subagents = self.subagents.iter().map(|it| it.definition.least_format());
         subagents.fold(own, u16::max)
     }

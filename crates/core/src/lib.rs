@@ -102,6 +102,7 @@ pub use provider::{
 };
 pub use record::{
     Codec, FIRST_FORMAT, FORMAT, Header, Index, IndexChange, IndexRow, Payload, Record,
+    SECOND_FORMAT,
 };
 pub use refusal::{Refusal, explain_cause};
 pub use secret::{Scrub, Secret};

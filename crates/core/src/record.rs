@@ -10,11 +10,14 @@ use sha2::{Digest as _, Sha256};
 use crate::{Actor, Digest, ThreadId, Timestamp};
 
 /// The version of the stored format that this build writes.
-pub const FORMAT: u16 = 2;
+pub const FORMAT: u16 = 3;
 
 /// The first version of the stored format. Definitions that it can express are still written in it, because their digests
 /// must not change with the build.
 pub const FIRST_FORMAT: u16 = 1;
+
+/// The second version: fallback, sampling, a rule of context, built-in tools. What it can express is still written in it.
+pub const SECOND_FORMAT: u16 = 2;
 
 /// How the bytes of a payload are encoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -1,7 +1,8 @@
 //! The stored format as files: a change that would read or write them differently fails here.
 //!
-//! `tests/golden/v1` is what was stored in version 1, and stays as it is. `tests/golden/v2` has what version 2 added. Where that
-//! is *meant* to change, and no store with it exists yet, `HOLDPOINT_BLESS=v2 cargo test -p holdpoint-core --test it golden`
+//! `tests/golden/v1` is what was stored in version 1, `tests/golden/v2` what version 2 added; both stay as they are.
+//! `tests/golden/v3` has what version 3 added. Where that is *meant* to change, and no store with it exists yet,
+//! `HOLDPOINT_BLESS=v3 cargo test -p holdpoint-core --test it golden`
 //! rewrites its files; afterwards, a change needs a new version and a new folder.
 
 use std::{collections::BTreeMap, collections::BTreeSet, fmt, fs, path::PathBuf};
@@ -15,10 +16,10 @@ use holdpoint_core::{
     HttpHeader, HttpMethod, HttpRequest, Index, InputField, Interrupt, InterruptId, InterruptKind,
     InterruptMode, InterruptStatus, Like, LimitKind, Limits, Lookup, Matches, OnTimeout, Origin,
     Outcome, Payload, Phase, Policy, Principal, PrincipalKind, Prompt, Record, Restated, Role,
-    Rule, Ruling, Run, RunId, RunOutcome, Runner, Sampling, Scope, Seed, Seen, Shown, Side, Span,
-    State, Stop, Subagent, Subject, Template, Terms, ThreadId, ThreadKind, Timestamp, ToolCall,
-    ToolFacts, ToolKind, ToolSpec, UrlTemplate, Usage, Verdict, Via, Wait, Warrant, WarrantFrom,
-    decode_definition, decode_head, decode_records, hex,
+    Rule, Ruling, Run, RunId, RunOutcome, Runner, SECOND_FORMAT, Sampling, Scope, Seed, Seen,
+    Shown, Side, Span, State, Stop, Subagent, Subject, Template, Terms, ThreadId, ThreadKind,
+    Timestamp, ToolCall, ToolFacts, ToolKind, ToolSpec, UrlTemplate, Usage, Verdict, Via, Wait,
+    Warrant, WarrantFrom, decode_definition, decode_head, decode_records, hex,
 };
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::json;
@@ -38,8 +39,8 @@ fn file(name: &str) -> PathBuf {
 /// The file's text; rewritten first if that was asked for.
 fn stored<T: Serialize>(name: &str, value: &T) -> String {
     let path = file(name);
-    let bless = std::env::var_os("HOLDPOINT_BLESS").is_some_and(|it| it == "v2");
-    if bless && path.parent().unwrap().ends_with("v2") {
+    let bless = std::env::var_os("HOLDPOINT_BLESS").is_some_and(|it| it == "v3");
+    if bless && path.parent().unwrap().ends_with("v3") {
         let text = serde_json::to_string_pretty(value).unwrap();
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(&path, text + "\n").unwrap();
@@ -1397,14 +1398,18 @@ fn digests_keys_ids_and_the_chain_are_computed_as_in_version_1() {
         serde_json::from_value(old.as_object_mut().unwrap().remove("records").unwrap()).unwrap();
     assert_eq!(derived, old);
     // The same life, as it was recorded then.
-    let in_version_1: Vec<Record> = in_version_1.into_iter().map(Stored::record).collect();
-    let old = decode_records(Digest::default(), &in_version_1).unwrap();
     let told = |entries: &[Entry]| -> Vec<Event> {
         entries.iter().map(|entry| entry.event.clone()).collect()
     };
-    assert_eq!(told(&old), told(&entries));
-    assert!(old.iter().all(|entry| entry.header.format == FIRST_FORMAT));
-    check("v2/records.json", &json!(records));
+    let in_version_2 = fs::read_to_string(file("v2/records.json")).unwrap();
+    let in_version_2: Vec<Stored> = serde_json::from_str(&in_version_2).unwrap();
+    for (format, records) in [(FIRST_FORMAT, in_version_1), (SECOND_FORMAT, in_version_2)] {
+        let records: Vec<Record> = records.into_iter().map(Stored::record).collect();
+        let old = decode_records(Digest::default(), &records).unwrap();
+        assert_eq!(told(&old), told(&entries));
+        assert!(old.iter().all(|entry| entry.header.format == format));
+    }
+    check("v3/records.json", &json!(records));
 }
 
 /// A record, as the files have it.
@@ -1499,7 +1504,7 @@ fn what_version_2_added_is_stored_so() {
     ];
     check("v2/events.json", &events);
     let mut state = everything_open();
-    state.format = FORMAT;
+    state.format = SECOND_FORMAT;
     state.actions = [Action {
         shown: Some(Box::new(shown())),
         of_token: true,
@@ -1534,8 +1539,8 @@ fn what_version_2_added_is_stored_so() {
     };
     let canonical = definition.to_canonical().unwrap();
     let read = decode_definition(&Payload::json(canonical.into_bytes())).unwrap();
-    assert_eq!(read.format, FORMAT);
-    definition.format = FORMAT;
+    assert_eq!(read.format, SECOND_FORMAT);
+    definition.format = SECOND_FORMAT;
     assert_eq!(read, definition);
     check("v2/definition.json", &definition);
 }
@@ -1552,7 +1557,7 @@ fn builtin_tools_are_stored_so() {
     assert_eq!(stored(&plain).format, FIRST_FORMAT);
     let with = plain.with_builtin(Builtin::WriteFile, Some("/srv/papers"));
     let read = stored(&with);
-    assert_eq!(read.format, FORMAT);
+    assert_eq!(read.format, SECOND_FORMAT);
     assert_eq!(read.tools, with.tools);
 }
 
