@@ -69,6 +69,8 @@ fn definition(asking: Asking) -> Definition {
             max_tokens: u32::MAX,
         },
         system_prompt: Some("You move money when you are asked to.".to_owned()),
+        mcp_servers: Vec::new(),
+        written: None,
         tools: vec![tool],
         policy: Policy {
             interrupt_on: BTreeMap::from([(TOOL.to_owned(), gate)]),

@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::{
-    Allowed, Builtin, Confirmation, ContextRule, Digest, FIRST_FORMAT, Gate, HttpRequest, Policy,
-    Ruling, SECOND_FORMAT, Span,
+    Allowed, Builtin, Confirmation, ContextRule, Digest, FIRST_FORMAT, FORMAT, Gate, HttpRequest,
+    McpServer, Policy, Ruling, SECOND_FORMAT, Span,
 };
 
 /// An agent's definition, complete and checked: every default filled in, every path absolute.
@@ -47,6 +47,12 @@ pub struct Definition {
     pub system_prompt: Option<String>,
     /// The tools it may call.
     pub tools: Vec<ToolSpec>,
+    /// The servers of the Model Context Protocol that it has tools of.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub mcp_servers: Vec<McpServer>,
+    /// The digest of what was written, before servers were asked what they offer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub written: Option<Digest>,
     /// Which calls a person must allow.
     pub policy: Policy,
     /// How gated calls of one turn are asked about.
@@ -134,6 +140,8 @@ impl Definition {
             context: ContextRule::default(),
             system_prompt: None,
             tools: Vec::new(),
+            mcp_servers: Vec::new(),
+            written: None,
             policy: Policy::open(),
             interrupt_mode: InterruptMode::Batched,
             limits: Limits::default(),
@@ -314,14 +322,15 @@ impl Definition {
 
     /// The first version of the stored format that can express it.
     fn least_format(&self) -> u16 {
+        let is_third = !self.mcp_servers.is_empty();
         let is_first = self.fallback.is_empty()
             && self.sampling.is_unsaid()
             && self.context.is_unsaid()
             && self.tools.iter().all(|it| it.as_builtin().is_none());
-        let own = if is_first {
-            FIRST_FORMAT
-        } else {
-            SECOND_FORMAT
+        let own = match (is_first, is_third) {
+            (_, true) => FORMAT,
+            (true, false) => FIRST_FORMAT,
+            (false, false) => SECOND_FORMAT,
         };
         let subagents = self.subagents.iter().map(|it| it.definition.least_format());
         subagents.fold(own, u16::max)
@@ -412,7 +421,10 @@ impl ToolSpec {
     pub fn as_builtin(&self) -> Option<(String, Builtin)> {
         match &self.runner {
             Runner::Builtin { tool, .. } => Some((self.name.clone(), *tool)),
-            Runner::Command { .. } | Runner::Http { .. } | Runner::Code { .. } => None,
+            Runner::Command { .. }
+            | Runner::Http { .. }
+            | Runner::Code { .. }
+            | Runner::Mcp { .. } => None,
         }
     }
 
@@ -504,6 +516,10 @@ impl ToolSpec {
                 lookup: tool.has_lookup(),
                 compensate: false,
             },
+            Runner::Mcp { .. } => Hooks {
+                lookup: false,
+                compensate: false,
+            },
         }
     }
 }
@@ -568,6 +584,13 @@ pub enum Runner {
         /// The folder that it works in, as an absolute path.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         workspace: Option<String>,
+    },
+    /// By a server of the Model Context Protocol.
+    Mcp {
+        /// What the agent calls the server.
+        server: String,
+        /// What the server calls the tool.
+        tool: String,
     },
 }
 

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::{Breakpoints, Definition, Policy};
+use crate::{Breakpoints, Definition, McpServer, Policy, Runner, ToolSpec};
 
 /// The longest name of an agent or a tool.
 pub const MAX_NAME: usize = 128;
@@ -58,6 +58,9 @@ impl Definition {
                 name.escape_debug()
             ));
         }
+        if let Some(flaw) = self.mcp_flaw() {
+            return Some(flaw);
+        }
         if let Some(name) = twice(self.own_tools()) {
             return Some(format!("two tools are called `{name}`"));
         }
@@ -80,6 +83,29 @@ impl Definition {
             gate != Policy::ANY && !tools.contains(gate) && !above.contains(gate)
         });
         idle.map(|gate| format!("no tool is called `{gate}`, so its gate would guard nothing"))
+    }
+
+    fn mcp_flaw(&self) -> Option<String> {
+        let names = || self.mcp_servers.iter().map(|it| it.name.as_str());
+        if let Some(name) = names().find(|name| !McpServer::is_name(name)) {
+            return Some(format!(
+                "`{}` cannot be the name of an MCP server: use 1 to {} letters, digits, `-` and single `_`",
+                name.escape_debug(),
+                McpServer::MAX_NAME
+            ));
+        }
+        if let Some(name) = twice(names()) {
+            return Some(format!("two MCP servers are called `{name}`"));
+        }
+        if let Some(server) = self.mcp_servers.iter().find(|it| !it.listed) {
+            return Some(format!(
+                "the MCP server `{}` was not asked yet for its tools",
+                server.name
+            ));
+        }
+        let unknown = |tool: &&ToolSpec| matches!(&tool.runner, Runner::Mcp { server, .. } if !names().any(|it| it == server));
+        let lost = self.tools.iter().find(unknown)?;
+        Some(format!("the tool `{}` is of no MCP server that is named", lost.name))
     }
 
     /// The tools of this agent, with the one by which it gives tasks.

@@ -23,6 +23,7 @@ mod id;
 mod index;
 mod interrupt;
 mod journal;
+mod mcp;
 mod memo;
 mod message;
 mod misfit;
@@ -84,6 +85,7 @@ pub use interrupt::{
 pub use journal::{
     Batch, Damaged, Entry, Sealed, decode_definition, decode_head, decode_records, fold,
 };
+pub use mcp::{McpHints, McpOffer, McpServer, McpTransport, McpVariable};
 pub use memo::{Memo, Memos, Misnamed, Recalled, StepEnd};
 pub use message::{Message, ToolCall, ToolStatus};
 pub use misfit::{Asked, Misfit};

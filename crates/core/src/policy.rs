@@ -206,7 +206,7 @@ impl Policy {
             .map_or(self.default == Ruling::Interrupt, Gate::may_ask)
     }
 
-    fn gate(&self, tool: &str) -> Option<&Gate> {
+    pub(crate) fn gate(&self, tool: &str) -> Option<&Gate> {
         self.interrupt_on
             .get(tool)
             .or_else(|| self.interrupt_on.get(Self::ANY))

@@ -13,11 +13,12 @@ use crate::{
     subagent,
 };
 
-const KEYS: [&str; 14] = [
+const KEYS: [&str; 15] = [
     "model",
     "workspace",
     "system_prompt",
     "tools",
+    "mcp_servers",
     "interrupt_on",
     "default",
     "interrupt_mode",

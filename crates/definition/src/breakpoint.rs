@@ -56,7 +56,11 @@ fn check(item: &Field<'_>, name: &str, family: &Family<'_>, report: &mut Report)
         known.push(Definition::TASK);
     }
     known.extend(family.nodes.names.iter().map(String::as_str));
-    if family.nodes.incomplete || known.contains(&name) {
+    let mut servers = family.nodes.servers.iter();
+    if family.nodes.incomplete
+        || known.contains(&name)
+        || servers.any(|server| server.has_named(name))
+    {
         return;
     }
     let help = suggest(name, &known, &format!("use {}", known.join(", ")));

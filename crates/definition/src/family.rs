@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use holdpoint_core::{Allowed, Limits};
+use holdpoint_core::{Allowed, Limits, McpServer};
 use holdpoint_yaml::{Field, Report};
 use serde::Serialize;
 
@@ -32,6 +32,8 @@ pub(crate) struct Family<'a> {
 #[derive(Debug, Default)]
 pub(crate) struct Nodes {
     pub(crate) names: BTreeSet<String>,
+    /// Servers whose tools are not known yet.
+    pub(crate) servers: Vec<McpServer>,
     /// Some tools could not be read, so that there may be more.
     pub(crate) incomplete: bool,
 }

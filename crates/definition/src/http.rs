@@ -34,6 +34,16 @@ pub(crate) fn read(
     report: &mut Report,
 ) -> Option<HttpRequest> {
     let fields = Fields::open(field, &KEYS, report)?;
+    read_from(&fields, unsaid, schema, report)
+}
+
+/// Reads a request whose keys are `fields`, of which some may not be known there.
+pub(crate) fn read_from(
+    fields: &Fields<'_>,
+    unsaid: HttpMethod,
+    schema: Option<&Value>,
+    report: &mut Report,
+) -> Option<HttpRequest> {
     let method = match fields.optional("method") {
         None => Some(unsaid),
         Some(field) => {
@@ -81,7 +91,7 @@ pub(crate) fn read(
         idempotency_header: idempotency_header?,
         allow_private: allow_private?,
     };
-    check_whole(&fields, &request, report);
+    check_whole(fields, &request, report);
     Some(request)
 }
 

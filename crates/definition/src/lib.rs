@@ -177,6 +177,7 @@ mod frame;
 mod gate;
 mod http;
 mod load;
+mod mcp;
 mod model;
 mod name;
 mod names;

@@ -1,13 +1,14 @@
 //! What an agent and a subagent alike are made of. Where a subagent says nothing, it inherits.
 
 use holdpoint_core::{
-    Breakpoints, ContextRule, Definition, FIRST_FORMAT, InterruptMode, Policy, Ruling, Sampling,
+    Breakpoints, ContextRule, Definition, FIRST_FORMAT, InterruptMode, McpServer, Policy, Ruling, Sampling,
     Subagent, ToolSpec,
 };
 use holdpoint_yaml::{Content, Field, Fields, Report};
 
 use crate::{
     family::Family,
+    mcp,
     model::{self, Models},
     policy::{self, Guarded},
     tools::{self, Tools},
@@ -18,6 +19,7 @@ use crate::{
 pub(crate) struct Parts {
     pub(crate) model: Option<Models>,
     pub(crate) tools: Option<Tools>,
+    pub(crate) servers: Option<Vec<McpServer>>,
     pub(crate) policy: Option<Policy>,
     /// Whether it says that nobody is asked, by an empty `interrupt_on`.
     pub(crate) asks_nobody: bool,
@@ -73,6 +75,19 @@ impl Parts {
                 .as_ref()
                 .and_then(|tools| family.inherit(tools, agent, report)),
         };
+        let servers = match (fields.optional("mcp_servers"), fields.optional("tools"), unsaid) {
+            (Some(field), _, _) => mcp::read_all(&field, unsaid, family, report),
+            // Who says which tools a subagent has means those.
+            (None, Some(_), _) | (None, None, Unsaid::Default) => Some(Vec::new()),
+            (None, None, Unsaid::Inherited(parent)) => parent
+                .servers
+                .as_ref()
+                .and_then(|servers| family.inherit(servers, agent, report)),
+        };
+        match &servers {
+            Some(servers) => family.nodes.servers.extend(servers.iter().cloned()),
+            None => family.nodes.incomplete = true,
+        }
         match &tools {
             Some(tools) => family.nodes.names.extend(tools.names.iter().cloned()),
             None => family.nodes.incomplete = true,
@@ -85,6 +100,7 @@ impl Parts {
         }
         let guarded = Guarded {
             tools: tools.as_ref(),
+            servers: servers.as_deref(),
             has_tasks: has_subagents(fields),
         };
         let above = match unsaid {
@@ -132,9 +148,16 @@ impl Parts {
             Some(field) => read_context(&field, report),
             None => unsaid.part(|parent| parent.context, ContextRule::default()),
         };
+        let servers = servers.map(|mut servers| {
+            for server in &mut servers {
+                server.unasked = asks_nobody;
+            }
+            servers
+        });
         Self {
             model,
             tools,
+            servers,
             policy,
             asks_nobody,
             interrupt_mode,
@@ -161,6 +184,8 @@ impl Parts {
             context: self.context?,
             system_prompt,
             tools: self.tools?.specs,
+            mcp_servers: self.servers?,
+            written: None,
             policy: policy::complete(self.policy?, &family.asks),
             interrupt_mode: self.interrupt_mode?,
             limits: family.limits,

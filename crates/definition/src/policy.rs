@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use holdpoint_core::{Allowed, Definition, Gate, Policy, Ruling};
+use holdpoint_core::{Allowed, Definition, Gate, McpServer, Policy, Ruling};
 use holdpoint_yaml::{Entry, Field, Fields, Report, join, quoted, suggest};
 
 use crate::{gate, rule, tools::Tools};
@@ -15,6 +15,8 @@ use crate::{gate, rule, tools::Tools};
 pub(crate) struct Guarded<'a> {
     /// The agent's tools, unless they could not be read.
     pub(crate) tools: Option<&'a Tools>,
+    /// Its servers, whose tools are not known yet; unless they could not be read.
+    pub(crate) servers: Option<&'a [McpServer]>,
     /// Whether it can give tasks.
     pub(crate) has_tasks: bool,
 }
@@ -107,9 +109,12 @@ fn read_gates(
 }
 
 fn check_tool(entry: &Entry, path: &str, guarded: Guarded<'_>, report: &mut Report) {
-    let Some(tools) = guarded.tools else {
+    let (Some(tools), Some(servers)) = (guarded.tools, guarded.servers) else {
         return;
     };
+    if servers.iter().any(|it| it.has_named(&entry.key)) {
+        return;
+    }
     let mut names: Vec<_> = tools.names.iter().map(String::as_str).collect();
     if guarded.has_tasks {
         names.push(Definition::TASK);
@@ -118,6 +123,14 @@ fn check_tool(entry: &Entry, path: &str, guarded: Guarded<'_>, report: &mut Repo
         return;
     }
     let known = match names.as_slice() {
+        _ if !servers.is_empty() => {
+            let servers: Vec<_> = servers.iter().map(|it| it.name.as_str()).collect();
+            format!(
+                "a tool of an MCP server is called SERVER{}TOOL; the servers are {}",
+                McpServer::BETWEEN,
+                servers.join(", ")
+            )
+        }
         [] => "this agent has no tools".to_owned(),
         [..] => format!("the tools are {}", names.join(", ")),
     };

@@ -12,12 +12,13 @@ use crate::{
     strict,
 };
 
-const KEYS: [&str; 11] = [
+const KEYS: [&str; 12] = [
     "name",
     "description",
     "system_prompt",
     "model",
     "tools",
+    "mcp_servers",
     "interrupt_on",
     "default",
     "interrupt_mode",

@@ -59,7 +59,12 @@ impl Agent {
             let tool = AgentTool {
                 validator: validator(&definition, spec)?,
                 schema: spec.schema_digest(),
-                runner: Some(instantiate(spec, &kit.registry, &kit.watchdog)?),
+                runner: Some(instantiate(
+                    spec,
+                    &definition.mcp_servers,
+                    &kit.registry,
+                    &kit.watchdog,
+                )?),
             };
             tools.insert(spec.name.clone(), tool);
         }
@@ -306,6 +311,10 @@ impl Current {
         self.digest
     }
 
+    pub(crate) const fn version(self) -> u64 {
+        self.version
+    }
+
     /// Makes an append depend on this still being so.
     pub(crate) fn unchanged(self, agent: &str) -> CellChange {
         CellChange {
@@ -315,6 +324,14 @@ impl Current {
             then: CellThen::Keep,
         }
     }
+}
+
+fn read_digest(agent: &str, cell: &[u8]) -> Result<Digest, Error> {
+    let text = String::from_utf8_lossy(cell);
+    text.parse().map_err(|_| Error::Definition {
+        agent: agent.to_owned(),
+        reason: format!("its current digest `{text}` cannot be read"),
+    })
 }
 
 /// The definitions that this process has made ready.
@@ -336,6 +353,10 @@ impl Agents {
             ready: Mutex::default(),
             seen: Mutex::default(),
         }
+    }
+
+    pub(crate) const fn watchdog(&self) -> &Watchdog {
+        &self.kit.watchdog
     }
 
     pub(crate) fn rights(&self) -> Option<&Arc<dyn Rights>> {
@@ -385,24 +406,29 @@ impl Agents {
         tenant: &str,
         definition: Definition,
     ) -> Result<Arc<Agent>, Error> {
+        let definition = self.complete(store, definition).await?.definition;
         let name = definition.name.clone();
-        let (agent, text) = self.prepare(definition)?;
-        let digest = agent.digest;
-        store
-            .put_blob(tenant, Payload::json(text.into_bytes()), digest)
-            .await?;
         loop {
             let cell = store.cell(tenant, Space::Definition, &name).await?;
-            let value = digest.to_string().into_bytes();
-            if cell.as_ref().is_some_and(|cell| cell.value == value) {
+            let stored = cell.as_ref().map(|cell| read_digest(&name, &cell.value));
+            let stored = stored.transpose()?;
+            let careful = self.as_careful_as(store, tenant, &definition, stored);
+            let (agent, text) = self.prepare(careful.await?)?;
+            let digest = agent.digest;
+            store
+                .put_blob(tenant, Payload::json(text.into_bytes()), digest)
+                .await?;
+            if stored == Some(digest) {
                 return Ok(agent);
             }
-            let expect = cell.map_or(0, |cell| cell.version);
             let change = CellChange {
                 space: Space::Definition,
                 key: name.clone(),
-                expect,
-                then: CellThen::Set { value, until: None },
+                expect: cell.map_or(0, |cell| cell.version),
+                then: CellThen::Set {
+                    value: digest.to_string().into_bytes(),
+                    until: None,
+                },
             };
             match store.set_cell(tenant, change).await {
                 Ok(_) => return Ok(agent),
@@ -442,11 +468,7 @@ impl Agents {
         let Some(cell) = store.cell(tenant, Space::Definition, agent).await? else {
             return Ok(None);
         };
-        let text = String::from_utf8_lossy(&cell.value);
-        let digest = text.parse().map_err(|_| Error::Definition {
-            agent: agent.to_owned(),
-            reason: format!("its current digest `{text}` cannot be read"),
-        })?;
+        let digest = read_digest(agent, &cell.value)?;
         let current = Current {
             digest,
             version: cell.version,

@@ -17,7 +17,7 @@ use holdpoint_store::{Epoch, SharedStore, ThreadKey};
 use tokio::sync::Notify;
 
 use crate::{
-    Agent, Drives, Error, Kit, Request, Submitted,
+    Agent, Completed, Drives, Error, Kit, Request, Submitted,
     agent::Agents,
     grants::WideGrants,
     outbox::Outbox,
@@ -281,6 +281,16 @@ impl Engine {
         }
     }
 
+    /// Asks the servers of a definition what they offer, so that it can be [prepared](Self::prepare). Where one cannot be asked,
+    /// what was stored of the same definition before is good enough.
+    ///
+    /// # Errors
+    ///
+    /// A server cannot be asked, and nothing is stored; it offers what the definition does not expect.
+    pub async fn complete(&self, definition: Definition) -> Result<Completed, Error> {
+        self.0.agents.complete(&self.0.store, definition).await
+    }
+
     /// Makes a definition ready, without storing it: whether its tools, schemas and model can be used shows at once.
     ///
     /// # Errors
@@ -290,11 +300,11 @@ impl Engine {
         Ok(self.0.agents.prepare(definition)?.0)
     }
 
-    /// Stores a definition and makes it its agent's current one.
+    /// Stores a definition and makes it its agent's current one. Servers that were not asked yet what they offer are asked.
     ///
     /// # Errors
     ///
-    /// The definition has a flaw; a tool, schema or model of it cannot be used; the store fails.
+    /// As [`Engine::complete`]. The definition has a flaw; a tool, schema or model of it cannot be used; the store fails.
     pub async fn publish(&self, tenant: &str, definition: Definition) -> Result<Arc<Agent>, Error> {
         self.0
             .agents

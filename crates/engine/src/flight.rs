@@ -117,7 +117,7 @@ pub(crate) async fn make_call(
     steps: Option<SharedSteps>,
 ) -> Landing {
     let key = action.idempotency_key(thread.thread);
-    let made = outcome_of(&agent, &action, &key, now, steps).await;
+    let made = outcome_of(&engine, &thread, &agent, &action, &key, now, steps).await;
     failpoint::hit("engine.call.after");
     let action = action.id;
     let ended = |outcome| Command::ActionEnded {
@@ -128,7 +128,7 @@ pub(crate) async fn make_call(
     };
     let command = match made {
         Ok(outcome) => ended(outcome),
-        Err(NotMade::TooLate { reason }) => Command::ActionWithheld {
+        Err(NotMade::Withheld { reason }) => Command::ActionWithheld {
             action,
             attempt,
             reason,
@@ -155,13 +155,15 @@ pub(crate) async fn make_call(
 
 /// A call was certainly not made.
 enum NotMade {
-    /// Too little of its time was left when its record was committed.
-    TooLate { reason: String },
+    /// It may be tried again, and then it is looked at anew whether it may be made.
+    Withheld { reason: String },
     /// It would not do any more what was approved, but this.
     Outdated(Box<Preview>),
 }
 
 async fn outcome_of(
+    engine: &Engine,
+    thread: &ThreadKey,
     agent: &Agent,
     action: &Action,
     key: &str,
@@ -185,15 +187,10 @@ async fn outcome_of(
     let remaining = Duration::from(deadline.since(now));
     if remaining < Duration::from(action.tool.timeout) / 2 {
         let reason = "recording that it starts took too much of its time".to_owned();
-        return Err(NotMade::TooLate { reason });
+        return Err(NotMade::Withheld { reason });
     }
-    match shown::look_again(&*tool, action).await {
-        Again::Same => {}
-        Again::Other(preview) => return Err(NotMade::Outdated(preview)),
-        Again::Impossible(error) => return Ok(Outcome::Failed { error }),
-    }
-    failpoint::hit("engine.call.before");
     let basis = action.basis();
+    let scope = scope(thread);
     let call = Call {
         tool: name,
         args: &action.params,
@@ -201,8 +198,30 @@ async fn outcome_of(
         epoch,
         remaining,
         step: action.step.as_deref(),
+        scope: &scope,
         basis: basis.as_ref(),
     };
+    if action.role == Role::Call
+        && let Some(changed) = tool.changed(call).await
+    {
+        let agents = engine.agents();
+        let agent = &agent.definition.name;
+        let noted = agents.note_change(engine.store(), &thread.tenant, agent, &changed);
+        let reason = match noted.await {
+            Ok(()) => format!(
+                "the MCP server `{}` offers `{name}` otherwise than when this was decided",
+                changed.server.name
+            ),
+            Err(error) => error.to_string(),
+        };
+        return Err(NotMade::Withheld { reason });
+    }
+    match shown::look_again(&*tool, action).await {
+        Again::Same => {}
+        Again::Other(preview) => return Err(NotMade::Outdated(preview)),
+        Again::Impossible(error) => return Ok(Outcome::Failed { error }),
+    }
+    failpoint::hit("engine.call.before");
     let made = async {
         match steps {
             _ if action.role == Role::Compensation => tool.compensate(call).await,
@@ -233,8 +252,20 @@ async fn watched<T>(call: impl Future<Output = T>) -> T {
     call.await
 }
 
+/// Whose calls those of this thread are, for what tools keep between calls.
+fn scope(thread: &ThreadKey) -> String {
+    format!("{}/{}", thread.tenant, thread.thread)
+}
+
 /// Asks a tool what became of a call.
-pub(crate) async fn look_up(agent: Arc<Agent>, action: Action, key: String, epoch: u64) -> Landing {
+pub(crate) async fn look_up(
+    thread: ThreadKey,
+    agent: Arc<Agent>,
+    action: Action,
+    epoch: u64,
+) -> Landing {
+    let key = action.idempotency_key(thread.thread);
+    let scope = scope(&thread);
     let tool = agent
         .at(&action.frame)
         .and_then(|agent| agent.runner(&action.tool.name));
@@ -252,6 +283,7 @@ pub(crate) async fn look_up(agent: Arc<Agent>, action: Action, key: String, epoc
                 epoch,
                 remaining,
                 step: action.step.as_deref(),
+                scope: &scope,
                 basis: basis.as_ref(),
             };
             let asked = tokio::time::timeout(remaining + GRACE, tool.lookup(call)).await;

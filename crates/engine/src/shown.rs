@@ -28,6 +28,7 @@ pub(crate) async fn preview(
         epoch: 0,
         remaining: LIMIT,
         step: None,
+        scope: "",
         basis: None,
     };
     let said = tokio::time::timeout(LIMIT, tool.preview(call)).await;

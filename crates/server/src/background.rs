@@ -264,7 +264,7 @@ async fn read_again(world: &World, files: &BTreeMap<PathBuf, Stamp>) {
     new.agents
         .extend(own.map(|(name, it)| (name.clone(), it.clone())));
     for file in files.keys() {
-        let offered = read(world, file, &old);
+        let offered = read(world, file, &old).await;
         match offered {
             Ok(offered) => {
                 let name = offered.agent.definition.name.clone();
@@ -305,10 +305,15 @@ async fn read_again(world: &World, files: &BTreeMap<PathBuf, Stamp>) {
     }
 }
 
-fn read(world: &World, file: &Path, old: &catalog::Catalog) -> Result<catalog::Offered, String> {
+async fn read(
+    world: &World,
+    file: &Path,
+    old: &catalog::Catalog,
+) -> Result<catalog::Offered, String> {
     let loaded = catalog::load(file, &world.names, world.search.as_deref())
         .map_err(|problems| problems.to_string())?;
-    let offered = ready(world, Some(file.to_owned()), loaded).map_err(|error| error.to_string())?;
+    let offered = ready(world, Some(file.to_owned()), loaded).await;
+    let offered = offered.map_err(|error| error.to_string())?;
     let before = old
         .agents
         .values()

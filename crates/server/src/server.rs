@@ -332,7 +332,7 @@ impl Opening {
             public_url,
         };
         let world = Arc::new(World::new(engines, door, metrics, settings));
-        offer(&world, definitions, loaded)?;
+        offer(&world, definitions, loaded).await?;
         publish_for_all(&world).await?;
         subscribe(&world).await?;
         world.bound_to(address);
@@ -585,7 +585,7 @@ fn load_all(
     }
 }
 
-fn offer(
+async fn offer(
     world: &World,
     own: Vec<Definition>,
     loaded: Vec<(PathBuf, Loaded)>,
@@ -604,7 +604,7 @@ fn offer(
         for warning in &one.warnings {
             tracing::warn!(%warning, "an agent's file");
         }
-        let offered = ready(world, file, one)?;
+        let offered = ready(world, file, one).await?;
         let (name, place) = (offered.agent.definition.name.clone(), offered.place());
         if let Some(twin) = catalog.agents.insert(name.clone(), offered) {
             return Err(StartError::Unsafe(format!(
@@ -621,8 +621,8 @@ fn offer(
 ///
 /// # Errors
 ///
-/// Its tools, schemas or model cannot be used; its store is not open.
-pub(crate) fn ready(
+/// Its tools, schemas or model cannot be used; one of its MCP servers does not answer and never did; its store is not open.
+pub(crate) async fn ready(
     world: &World,
     file: Option<PathBuf>,
     loaded: Loaded,
@@ -635,7 +635,11 @@ pub(crate) fn ready(
             reason: format!("its store `{store}` is not open; start the server again"),
         });
     };
-    let agent = served.engine.prepare(loaded.definition)?;
+    let complete = served.engine.complete(loaded.definition).await?;
+    for warning in complete.warnings {
+        tracing::warn!(%warning, "what it offered before counts");
+    }
+    let agent = served.engine.prepare(complete.definition)?;
     Ok(Offered { agent, store, file })
 }
 

@@ -28,6 +28,7 @@ use crate::{
 use exchange::{Answer, Exchange, Extent, Line, MAX_BODY};
 pub(crate) use fetcher::{Fetched, Fetcher, NotFetched};
 pub use outbound::{NotReached, Outbound, Patience};
+pub(crate) use secret::named as held_secret;
 
 /// How many characters of a refusal the model gets.
 const REFUSAL_CHARS: usize = 4_000;
@@ -101,7 +102,7 @@ impl Tool for HttpTool {
 
 /// What a status says about the effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Says {
+pub(crate) enum Says {
     Done,
     /// It was refused: nothing was done.
     Refused,
@@ -113,7 +114,7 @@ enum Says {
     Nothing,
 }
 
-fn says(status: StatusCode) -> Says {
+pub(crate) fn says(status: StatusCode) -> Says {
     match status.as_u16() {
         200..=299 => Says::Done,
         // Of the redirects, these ask for the same request at another place. After 302 and 303 many servers have acted.

@@ -2,13 +2,14 @@
 
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 
-use holdpoint_core::{Runner, ToolKind, ToolSpec};
+use holdpoint_core::{McpOffer, McpServer, McpTransport, Runner, ToolKind, ToolSpec};
 
 use crate::{
     SteppedTool, Tool, Watchdog,
     builtin::{self, Settings},
     command::CommandTool,
     http::HttpTool,
+    mcp::{self, McpTool, Servers},
     stepped_command::SteppedCommand,
     stepped_tool::Stepped,
 };
@@ -18,6 +19,7 @@ use crate::{
 pub struct Registry {
     tools: BTreeMap<String, Registered>,
     builtins: Settings,
+    servers: Servers,
 }
 
 #[derive(Debug, Clone)]
@@ -178,6 +180,7 @@ fn list(names: &[String]) -> String {
 /// there or not fit, that nothing is configured for, or that this kernel cannot confine.
 pub fn instantiate(
     spec: &ToolSpec,
+    servers: &[McpServer],
     registry: &Registry,
     watchdog: &Watchdog,
 ) -> Result<Arc<dyn Tool>, NoSuchTool> {
@@ -259,8 +262,40 @@ pub fn instantiate(
                 reason,
             })
         }
+        Runner::Mcp { server, tool } => {
+            let Some(server) = servers.iter().find(|it| it.name == *server) else {
+                return Err(NoSuchTool::Unusable {
+                    name: name(),
+                    reason: format!("no MCP server is called `{server}`"),
+                });
+            };
+            if matches!(server.transport, McpTransport::Stdio { .. }) && !watchdog.is_usable() {
+                return Err(NoSuchTool::NoWatchdog { name: name() });
+            }
+            Ok(Arc::new(McpTool {
+                server: server.clone(),
+                tool: tool.clone(),
+                version: spec.version.clone(),
+                effect: spec.effect,
+                servers: registry.servers.clone(),
+                watchdog: watchdog.clone(),
+            }))
+        }
         _ => Err(NoSuchTool::UnknownRunner { name: name() }),
     }
+}
+
+/// Asks a server what it offers. It is started for this, if it is a program, and ended afterwards.
+///
+/// # Errors
+///
+/// It cannot be reached, or does not say.
+pub async fn offers(server: &McpServer, watchdog: &Watchdog) -> Result<Vec<McpOffer>, String> {
+    if matches!(server.transport, McpTransport::Stdio { .. }) && !watchdog.is_usable() {
+        let name = server.name.clone();
+        return Err(NoSuchTool::NoWatchdog { name }.to_string());
+    }
+    mcp::offers(server, watchdog).await
 }
 
 #[cfg(test)]
@@ -288,7 +323,7 @@ mod tests {
             settle: Span::ZERO,
             permissions: Vec::new(),
         };
-        let error = instantiate(&spec, &Registry::new(), &Watchdog::default()).unwrap_err();
+        let error = instantiate(&spec, &[], &Registry::new(), &Watchdog::default()).unwrap_err();
         assert_eq!(
             error,
             NoSuchTool::NoWatchdog {
@@ -300,6 +335,6 @@ mod tests {
                 .to_string()
                 .contains("call `holdpoint_tools::enter()` first in `main`")
         );
-        assert!(instantiate(&spec, &Registry::new(), &Watchdog::at("/usr/bin/holdpoint")).is_ok());
+        assert!(instantiate(&spec, &[], &Registry::new(), &Watchdog::at("/usr/bin/holdpoint")).is_ok());
     }
 }

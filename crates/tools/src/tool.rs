@@ -3,7 +3,7 @@
 use std::{fmt::Debug, time::Duration};
 
 use async_trait::async_trait;
-use holdpoint_core::{Basis, Lookup, Outcome, Params, Preview};
+use holdpoint_core::{Basis, Lookup, McpOffer, McpServer, Outcome, Params, Preview};
 
 use crate::SharedSteps;
 
@@ -22,9 +22,20 @@ pub struct Call<'a> {
     pub remaining: Duration,
     /// The step that a lookup or a compensation is about.
     pub step: Option<&'a str>,
+    /// Whose call it is: those of one conversation have the same. What is kept from one call to another is kept apart by it.
+    pub scope: &'a str,
     /// What the preview that was shown was made from. A tool that gives one with its previews does nothing where the state
     /// is another by now.
     pub basis: Option<&'a Basis>,
+}
+
+/// What a server offers by now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Changed {
+    /// The server.
+    pub server: McpServer,
+    /// All of its tools.
+    pub offers: Vec<McpOffer>,
 }
 
 /// Something that an agent can call.
@@ -48,6 +59,13 @@ pub trait Tool: Send + Sync + Debug {
     async fn preview(&self, call: Call<'_>) -> Result<Option<Preview>, String> {
         let _ = call;
         Ok(None)
+    }
+
+    /// Asked right before a call: what the tool's server offers by now, if that is not what the definition says any more. Nothing
+    /// is called then.
+    async fn changed(&self, call: Call<'_>) -> Option<Changed> {
+        let _ = call;
+        None
     }
 
     /// Enters a stepped tool, for the first time or again.

@@ -235,6 +235,22 @@ pub(crate) struct Watched {
     group: Option<Pid>,
 }
 
+/// The driver's end of a program that it speaks with. Once it is dropped, the program is killed.
+#[derive(Debug)]
+pub(crate) struct Leash(ChildStdin);
+
+impl Leash {
+    /// Tells the program something.
+    ///
+    /// # Errors
+    ///
+    /// Its watchdog is gone. Nobody knows how much of it the program has read.
+    pub(crate) async fn say(&mut self, line: &str) -> std::io::Result<()> {
+        self.0.write_all(line.as_bytes()).await?;
+        self.0.write_all(b"\n").await
+    }
+}
+
 /// What a watchdog reports.
 #[derive(Debug)]
 pub(crate) enum News {
@@ -261,6 +277,15 @@ impl Watched {
     /// None: a report may be lost in part.
     pub(crate) async fn next(&mut self) -> News {
         loop {
+            if let Some(news) = self.heard().await {
+                return news;
+            }
+        }
+    }
+
+    /// `None`: the program was started, which is no news.
+    async fn heard(&mut self) -> Option<News> {
+        loop {
             self.reports.get_mut().set_limit(MAX_REPORT);
             let mut line = String::new();
             let read = self.reports.read_line(&mut line).await;
@@ -269,11 +294,11 @@ impl Watched {
             } else {
                 None
             };
-            return match report {
+            return Some(match report {
                 Some(Report::Ready) => continue,
                 Some(Report::Started { pid }) => {
                     self.group = Pid::from_raw(pid);
-                    continue;
+                    return None;
                 }
                 Some(Report::Line { text }) => News::Line(text),
                 Some(Report::NotStarted { reason }) => News::Over(Run::NotStarted { reason }),
@@ -293,7 +318,7 @@ impl Watched {
                     }
                     News::Over(Run::Lost)
                 }
-            };
+            });
         }
     }
 
@@ -303,6 +328,24 @@ impl Watched {
         let mut text = line.to_owned();
         text.push('\n');
         let _ = leash.write_all(text.as_bytes()).await;
+    }
+
+    /// Waits until the program was started, and parts what is said to it from what it says: then both can wait at once.
+    ///
+    /// # Errors
+    ///
+    /// What became of it, where it was not started.
+    pub(crate) async fn started(mut self) -> Result<(Leash, Self), Run> {
+        match self.heard().await {
+            None => {}
+            Some(News::Over(run)) => return Err(run),
+            // It is said first that a program was started.
+            Some(News::Line(_)) => return Err(Run::Lost),
+        }
+        match self.leash.take() {
+            Some(leash) => Ok((Leash(leash), self)),
+            None => Err(Run::Lost),
+        }
     }
 
     /// Whether the watchdog still listens. It does not once the program has ended.

@@ -74,6 +74,7 @@ async fn start(
         let name = safe_text::line(name);
         terminal::note(&format!("thread {agent}/{name} ({})", key.thread));
     }
+    let definition = complete(session, definition).await?;
     let agent = session.engine.publish(session.tenant(), definition).await?;
     let submitted = session.engine.start(&session.by, &agent, name, input);
     let submitted = Box::pin(submitted).await?;
@@ -97,8 +98,30 @@ async fn go_on(
         .help("say what the agent should do with `--input`"));
     };
     session.screen.turn_to(key.thread, Some(&state));
+    let definition = complete(session, definition).await?;
     session.engine.publish(session.tenant(), definition).await?;
     session.watch(key, session.engine.drive(key)).await
+}
+
+/// With the tools of its MCP servers, which are asked for them.
+async fn complete(session: &Session, definition: Definition) -> Result<Definition, Failure> {
+    let names: Vec<String> = definition
+        .unlisted_servers()
+        .iter()
+        .map(|server| server.name.clone())
+        .collect();
+    if !names.is_empty() && session.output == Output::Plain {
+        let names = safe_text::line(&names.join(", "));
+        terminal::note(&format!("asking for the tools of MCP servers: {names}"));
+    }
+    let completed = session.engine.complete(definition).await?;
+    for warning in &completed.warnings {
+        let warning = safe_text::line(warning);
+        terminal::note(&format!(
+            "warning: {warning}; its tools are those that it offered before"
+        ));
+    }
+    Ok(completed.definition)
 }
 
 fn load(args: &Run) -> Result<Definition, Failure> {

@@ -133,11 +133,10 @@ impl Driver {
             .engine
             .agent(&self.thread.key.tenant, action.definition)
             .await?;
-        let key = action.idempotency_key(self.thread.state.thread);
-        let epoch = self.next_epoch();
+        let (thread, epoch) = (self.thread.key.clone(), self.next_epoch());
         Ok(Some(
             self.flights
-                .spawn(crate::flight::look_up(agent, action, key, epoch)),
+                .spawn(crate::flight::look_up(thread, agent, action, epoch)),
         ))
     }
 

@@ -131,6 +131,12 @@ impl Outbound {
         Ok(self.send(request, time).await?.status().as_u16())
     }
 
+    /// A client that is as careful, for this address.
+    pub(crate) fn client_for(&self, url: &str) -> Result<Client, NotReached> {
+        self.url(url)?;
+        self.client().cloned()
+    }
+
     async fn send(&self, request: Request, time: Duration) -> Result<Response, NotReached> {
         let sent = timeout(time, self.client()?.execute(request)).await;
         sent.map_err(|_| late(time))?

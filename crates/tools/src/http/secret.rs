@@ -7,6 +7,6 @@ use holdpoint_core::Secret;
     clippy::disallowed_methods,
     reason = "a secret is read when it is used, so that nothing keeps it"
 )]
-pub(super) fn named(variable: &str) -> Option<Secret> {
+pub(crate) fn named(variable: &str) -> Option<Secret> {
     std::env::var(variable).ok().and_then(Secret::new)
 }

@@ -47,7 +47,7 @@ pub(super) fn watch() {
             });
             let end = match program.speech {
                 Speech::Whole => program.supervise(deadline),
-                Speech::Relayed => relay::supervise(&mut program, deadline),
+                Speech::Relayed | Speech::Served => relay::supervise(&mut program, deadline),
             };
             if let Some(end) = end {
                 send(&program.report(end));
@@ -93,7 +93,7 @@ pub(super) struct Program {
     pub(super) stdin: Input,
     pub(super) stdout: Output<ChildStdout>,
     pub(super) stderr: Output<ChildStderr>,
-    speech: Speech,
+    pub(super) speech: Speech,
     surroundings: Surroundings,
 }
 
@@ -138,7 +138,7 @@ impl Program {
         let most = match order.speech {
             Speech::Whole => MAX_STDOUT,
             // A line that is not too long is always taken out before there is no room for what is read next.
-            Speech::Relayed => MAX_LINE + READ,
+            Speech::Relayed | Speech::Served => MAX_LINE + READ,
         };
         let stdout = Output::new(non_blocking(child.stdout.take()), most);
         let stderr = Output::new(non_blocking(child.stderr.take()), order.stderr.bytes());

@@ -6,7 +6,7 @@
 //! `not_started`.
 //!
 //! Where the order is to [relay](Speech::Relayed), each line that the program prints is a `line` in between, and what the
-//! driver sends after the order is passed on to the program as it is. It sends nothing before the first `line`.
+//! driver sends after the order is passed on to the program as it is. It sends nothing before the program is `started`.
 
 use serde::{Deserialize, Serialize};
 
@@ -16,7 +16,7 @@ use super::{Job, clock};
 pub(super) const ARGUMENT: &str = "__watchdog";
 
 /// Grows when one side could misunderstand the other: an upgrade may replace the executable under a running driver.
-pub(super) const VERSION: u16 = 4;
+pub(super) const VERSION: u16 = 5;
 
 /// How much a program may print as its result.
 pub(crate) const MAX_STDOUT: usize = 1 << 20;
@@ -85,6 +85,8 @@ pub(crate) enum Speech {
     Whole,
     /// Lines go to and fro while it runs.
     Relayed,
+    /// The same, for as long as it is wanted: what it prints is bounded line by line, and not in all.
+    Served,
 }
 
 /// What surrounds a program.

@@ -15,7 +15,7 @@ use super::{
     clock,
     pipe::{READ, is_ready, wait_for, wait_until_ready},
     process::{DYING, Program, SLICE},
-    protocol::{End, Garbled, MAX_LINE, MAX_RELAYED, Report},
+    protocol::{End, Garbled, MAX_LINE, MAX_RELAYED, Report, Speech},
 };
 
 /// Returns once the whole group is dead; without an end if that is not known.
@@ -36,7 +36,7 @@ pub(super) fn supervise(program: &mut Program, deadline: Duration) -> Option<End
 }
 
 fn relay(program: &mut Program, reports: &mut Reports, deadline: Duration) -> Option<End> {
-    let mut lines = Lines::default();
+    let mut lines = Lines::new(program.speech);
     loop {
         let left = deadline.saturating_sub(clock::now());
         wait_for_news(program, reports, left.min(SLICE));
@@ -169,12 +169,21 @@ impl Reports {
 }
 
 /// The lines that a program prints.
-#[derive(Default)]
 struct Lines {
     total: usize,
+    /// How much it may be in all.
+    most: usize,
 }
 
 impl Lines {
+    const fn new(speech: Speech) -> Self {
+        let most = match speech {
+            Speech::Whole | Speech::Relayed => MAX_RELAYED,
+            Speech::Served => usize::MAX,
+        };
+        Self { total: 0, most }
+    }
+
     /// Takes whole lines out of what was printed, and reports them.
     fn pass(&mut self, printed: &mut Vec<u8>, reports: &mut Reports) -> Result<(), Garbled> {
         let mut passed = 0;
@@ -209,8 +218,8 @@ impl Lines {
         if line.len() > MAX_LINE {
             return Err(Garbled::LongLine);
         }
-        self.total += line.len() + 1;
-        if self.total > MAX_RELAYED {
+        self.total = self.total.saturating_add(line.len() + 1);
+        if self.total > self.most {
             return Err(Garbled::TooMuch);
         }
         let text = std::str::from_utf8(line).map_err(|_| Garbled::NotUtf8)?;

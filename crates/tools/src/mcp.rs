@@ -1,0 +1,217 @@
+//! Tools of servers of the Model Context Protocol.
+//!
+//! A call of one is a stepped tool: to ask its server is a step, and where the server asks for something in its turn, that
+//! is a question to a person, and asking it again with the answer is another step. So an answer that comes days later, in
+//! another process, is given to the server as if it had never waited.
+//!
+//! Newer servers (since 2026-07-28) say what they want as the result of the call, with a state that they want back. Older ones
+//! ask in the middle of it, and nobody can wait there for a person: they are told that nobody answers, and once there is
+//! an answer the whole call is made again.
+
+mod asked;
+mod connection;
+mod http;
+mod link;
+mod offers;
+mod said;
+mod servers;
+mod stdio;
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use holdpoint_core::{Effect, McpOffer, McpServer, Outcome, Params, Recalled};
+use tokio::time::Instant;
+
+use crate::{
+    Call, SharedSteps, StepContext, StepFailed, StepTrouble, Tool, Watchdog, entry,
+    stepped_command::only_entered,
+    tool::Changed,
+};
+use asked::{Given, Request};
+use said::Said;
+pub(crate) use servers::Servers;
+
+/// How often a server may want something before it comes to an end.
+const MAX_ROUNDS: usize = 8;
+
+/// How long a server may take to say what it offers, from when it is started.
+const LISTING: Duration = Duration::from_secs(60);
+
+/// A tool of a server.
+#[derive(Debug)]
+pub(crate) struct McpTool {
+    pub(crate) server: McpServer,
+    /// What the server calls it.
+    pub(crate) tool: String,
+    /// What it was when it was allowed.
+    pub(crate) version: String,
+    pub(crate) effect: Effect,
+    pub(crate) servers: Servers,
+    pub(crate) watchdog: Watchdog,
+}
+
+/// Asks a server what it offers.
+///
+/// # Errors
+///
+/// It cannot be reached, or does not say.
+pub(crate) async fn offers(
+    server: &McpServer,
+    watchdog: &Watchdog,
+) -> Result<Vec<McpOffer>, String> {
+    let deadline = Instant::now() + LISTING;
+    let link = link::Link::open(server, watchdog, deadline).await?;
+    Ok(link.offers(deadline).await?.to_vec())
+}
+
+#[async_trait]
+impl Tool for McpTool {
+    async fn call(&self, _: Call<'_>) -> Outcome {
+        only_entered()
+    }
+
+    async fn changed(&self, call: Call<'_>) -> Option<Changed> {
+        let deadline = Instant::now() + call.remaining;
+        let connection = self.servers.to(&self.server, call.scope);
+        // Who does not answer now does not answer the call either, and that says so.
+        let offers = connection.offers(&self.watchdog, deadline).await.ok()?;
+        let now = offers.iter().find(|it| it.name == self.tool);
+        let is_same = now.is_some_and(|offer| offer.version() == self.version);
+        (!is_same).then(|| Changed {
+            server: self.server.clone(),
+            offers: offers.to_vec(),
+        })
+    }
+
+    async fn enter(&self, call: Call<'_>, steps: SharedSteps) -> Outcome {
+        let context = StepContext::new(steps);
+        let ended = entry::drive(&context, Box::pin(self.run(&context, call))).await;
+        match ended {
+            Ok(Ok(content)) => Outcome::Done { content },
+            Ok(Err(error)) => Outcome::Failed { error },
+            Err(spoiled) => spoiled,
+        }
+    }
+}
+
+impl McpTool {
+    async fn run(&self, context: &StepContext, call: Call<'_>) -> Result<String, String> {
+        let deadline = Instant::now() + call.remaining;
+        let mut given = Given::default();
+        for round in 1..=MAX_ROUNDS {
+            match self.ask(context, call, round, &given, deadline).await? {
+                Said::Done { text } => return Ok(text),
+                Said::Wants { requests, state } => {
+                    let answers = self.answers(context, round, &requests, "").await?;
+                    given = Given::responses(&requests, answers, state);
+                }
+                Said::Interrupted { requests, text } => {
+                    let before = again(&text);
+                    let answers = self.answers(context, round, &requests, &before).await?;
+                    if answers.iter().all(asked::is_refusal) {
+                        return Ok(text);
+                    }
+                    given = given.and_in_the_middle(&requests, answers);
+                }
+            }
+        }
+        Err(format!(
+            "the MCP server `{}` wanted something {MAX_ROUNDS} times and came to no end",
+            self.server.name
+        ))
+    }
+
+    /// Asks the server, unless it was asked before.
+    async fn ask(
+        &self,
+        context: &StepContext,
+        call: Call<'_>,
+        round: usize,
+        given: &Given,
+        deadline: Instant,
+    ) -> Result<Said, String> {
+        let name = match round {
+            1 => "call".to_owned(),
+            more => format!("call {more}"),
+        };
+        let step = context.step(&name, self.effect, call.args.to_value(), |key| async move {
+            let said = self.exchange(call, &key, given, deadline).await;
+            said.map(|said| said.to_value())
+        });
+        let result = step.await.map_err(|failed| match failed {
+            StepFailed::NotDone { error } => error,
+            StepFailed::Refused(refused) => refused.to_string(),
+        })?;
+        Said::read(result)
+            .map_err(|error| format!("what `{}` said before cannot be read: {error}", self.tool))
+    }
+
+    async fn exchange(
+        &self,
+        call: Call<'_>,
+        key: &str,
+        given: &Given,
+        deadline: Instant,
+    ) -> Result<Said, StepTrouble> {
+        let arguments = object(call.args)?;
+        let connection = self.servers.to(&self.server, call.scope);
+        connection
+            .call(
+                &self.watchdog,
+                &connection::Request {
+                    tool: &self.tool,
+                    version: &self.version,
+                    arguments,
+                    key,
+                    given,
+                },
+                deadline,
+            )
+            .await
+    }
+
+    /// What people say to what a server wants. What needs no person is answered at once.
+    async fn answers(
+        &self,
+        context: &StepContext,
+        round: usize,
+        requests: &[Request],
+        before: &str,
+    ) -> Result<Vec<serde_json::Value>, String> {
+        let mut answers = Vec::with_capacity(requests.len());
+        for (at, request) in requests.iter().enumerate() {
+            let answer = match request.question(&self.server.name, &self.tool, before)? {
+                asked::Answer::Known(answer) => answer,
+                asked::Answer::AskPerson(question) => {
+                    let name = format!("input {round}.{}", at + 1);
+                    let recalled: Recalled = context
+                        .interrupt(&name, question)
+                        .await
+                        .map_err(|refused| refused.to_string())?;
+                    asked::answer(&recalled)
+                }
+            };
+            answers.push(answer);
+        }
+        Ok(answers)
+    }
+}
+
+fn object(args: &Params) -> Result<serde_json::Map<String, serde_json::Value>, StepTrouble> {
+    match args.to_value() {
+        serde_json::Value::Object(object) => Ok(object),
+        other => Err(StepTrouble::no_effect(format!(
+            "its arguments are no object: {other}"
+        ))),
+    }
+}
+
+/// What a person must know before they answer a server that cannot wait.
+fn again(text: &str) -> String {
+    let text = crate::quote::quote(text);
+    format!(
+        "The server cannot wait for an answer, so it was told that there is none, and ended with: {text}\n\
+         With an answer, the whole call is made again."
+    )
+}

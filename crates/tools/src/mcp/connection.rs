@@ -1,0 +1,158 @@
+//! What one conversation has with one server: at most one link, taken up when it is needed and let go when it is idle.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use holdpoint_core::{McpOffer, McpServer};
+use serde_json::Value;
+use tokio::{
+    sync::Semaphore,
+    time::{Instant, timeout_at},
+};
+
+use super::{
+    asked::Given,
+    link::{Broken, Link, Sent},
+    said::Said,
+};
+use crate::{StepTrouble, Watchdog};
+
+/// A call.
+pub(super) struct Request<'a> {
+    pub(super) tool: &'a str,
+    /// What it was when it was allowed.
+    pub(super) version: &'a str,
+    pub(super) arguments: serde_json::Map<String, Value>,
+    pub(super) key: &'a str,
+    pub(super) given: &'a Given,
+}
+
+/// What a conversation has with a server.
+#[derive(Debug)]
+pub(super) struct Connection {
+    server: McpServer,
+    link: tokio::sync::Mutex<Option<Arc<Link>>>,
+    /// Whose turn it is, where the server cannot tell calls apart.
+    turn: Semaphore,
+    used: Mutex<Instant>,
+}
+
+impl Connection {
+    pub(super) fn new(server: McpServer) -> Self {
+        Self {
+            server,
+            link: tokio::sync::Mutex::default(),
+            turn: Semaphore::new(1),
+            used: Mutex::new(Instant::now()),
+        }
+    }
+
+    pub(super) fn touch(&self) {
+        *self.used.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+    }
+
+    pub(super) fn used(&self) -> Instant {
+        *self.used.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What the server offers.
+    pub(super) async fn offers(
+        &self,
+        watchdog: &Watchdog,
+        deadline: Instant,
+    ) -> Result<Arc<[McpOffer]>, String> {
+        let link = self.link(watchdog, deadline).await?;
+        link.offers(deadline).await
+    }
+
+    /// The link, made if there is none.
+    async fn link(&self, watchdog: &Watchdog, deadline: Instant) -> Result<Arc<Link>, String> {
+        let mut link = self.link.lock().await;
+        if let Some(link) = link.as_ref().filter(|link| !link.is_over()) {
+            return Ok(Arc::clone(link));
+        }
+        // What is over is gone before another one begins.
+        *link = None;
+        let opened = Arc::new(Link::open(&self.server, watchdog, deadline).await?);
+        *link = Some(Arc::clone(&opened));
+        Ok(opened)
+    }
+
+    async fn drop_link(&self, old: &Arc<Link>) {
+        let mut link = self.link.lock().await;
+        if link.as_ref().is_some_and(|link| Arc::ptr_eq(link, old)) {
+            *link = None;
+        }
+    }
+
+    /// Makes a call, once.
+    pub(super) async fn call(
+        &self,
+        watchdog: &Watchdog,
+        request: &Request<'_>,
+        deadline: Instant,
+    ) -> Result<Said, StepTrouble> {
+        // A server that has forgotten us has not looked at the call.
+        for _ in 0..2 {
+            let link = self
+                .link(watchdog, deadline)
+                .await
+                .map_err(StepTrouble::no_effect)?;
+            let turn = if link.takes_several() {
+                None
+            } else {
+                let turn = timeout_at(deadline, self.turn.acquire()).await;
+                let Ok(Ok(turn)) = turn else {
+                    return Err(StepTrouble::no_effect(
+                        "another call of this conversation kept the server busy",
+                    ));
+                };
+                Some(turn)
+            };
+            self.expect_same(&link, request, deadline).await?;
+            let sent = Sent {
+                tool: request.tool,
+                arguments: request.arguments.clone(),
+                key: request.key,
+                given: request.given,
+            };
+            let said = link.call(sent, deadline).await;
+            self.touch();
+            drop(turn);
+            match said {
+                Ok(said) => return Ok(said),
+                Err(Broken::Forgotten) => self.drop_link(&link).await,
+                Err(Broken::Trouble(trouble)) => {
+                    if let StepTrouble::Unknown { .. } = trouble {
+                        // Whatever it still does, it does not do for us; a program is killed by this.
+                        self.drop_link(&link).await;
+                    }
+                    return Err(trouble);
+                }
+            }
+        }
+        Err(StepTrouble::no_effect(
+            "the server forgets every session at once",
+        ))
+    }
+
+    /// Nothing is called that is not what was allowed.
+    async fn expect_same(
+        &self,
+        link: &Link,
+        request: &Request<'_>,
+        deadline: Instant,
+    ) -> Result<(), StepTrouble> {
+        let offers = link
+            .offers(deadline)
+            .await
+            .map_err(StepTrouble::no_effect)?;
+        let now = offers.iter().find(|it| it.name == request.tool);
+        if now.is_some_and(|offer| offer.version() == request.version) {
+            return Ok(());
+        }
+        Err(StepTrouble::no_effect(format!(
+            "the MCP server `{}` does not offer `{}` any more as it was when this was allowed; nothing was called",
+            self.server.name, request.tool
+        )))
+    }
+}

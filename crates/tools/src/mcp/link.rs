@@ -1,0 +1,453 @@
+//! One connection to one server, from its handshake to its end.
+
+use std::{
+    error::Error,
+    mem,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use holdpoint_core::{McpOffer, McpServer, McpTransport, McpVariable, Scrub};
+use reqwest::StatusCode;
+use rmcp::{
+    ClientHandler, RoleClient,
+    model::{
+        CallToolRequestParams, CallToolResponse, ClientCapabilities, ClientConfig,
+        ElicitRequestParams, ElicitResult, ElicitationAction, ElicitationCapability, ErrorCode, ErrorData,
+        FormElicitationCapability, Implementation, PaginatedRequestParams, ProtocolVersion, RequestMetaObject,
+    },
+    service::{
+        ClientInitializeError, ClientLifecycleMode, ClientServiceExt, NotificationContext,
+        RequestContext, RunningService, ServiceError,
+    },
+    transport::streamable_http_client::StreamableHttpError,
+};
+use serde_json::{Value, json};
+use tokio::time::{Instant, timeout_at};
+
+use super::{
+    asked::{Given, Request},
+    http, offers, said,
+    said::Said,
+    stdio::{Epitaph, Start, Stdio},
+};
+use crate::{StepTrouble, Watchdog, http::Says};
+
+/// How many pages a list of tools may have.
+const MAX_PAGES: usize = 64;
+
+/// For how long what a server offers is believed to be so still.
+const FRESH: Duration = Duration::from_secs(60);
+
+/// Under which name a server finds the key of a call, where it wants to act once per key.
+const KEY: &str = "holdpoint/idempotency-key";
+
+/// A connection to a server.
+#[derive(Debug)]
+pub(super) struct Link {
+    peer: RunningService<RoleClient, Ear>,
+    epitaph: Epitaph,
+    scrub: Arc<Scrub>,
+    listed: tokio::sync::Mutex<Option<(Instant, Arc<[McpOffer]>)>>,
+    name: String,
+}
+
+/// What is sent for a call.
+pub(super) struct Sent<'a> {
+    pub(super) tool: &'a str,
+    pub(super) arguments: serde_json::Map<String, Value>,
+    pub(super) key: &'a str,
+    pub(super) given: &'a Given,
+}
+
+/// Why a call over a link came to nothing.
+#[derive(Debug)]
+pub(super) enum Broken {
+    /// How it ended is known.
+    Trouble(StepTrouble),
+    /// The server does not know this link any more, and has not looked at the call.
+    Forgotten,
+}
+
+impl Link {
+    /// Reaches a server.
+    ///
+    /// # Errors
+    ///
+    /// It is not reached. Nothing was asked of it.
+    pub(super) async fn open(
+        server: &McpServer,
+        watchdog: &Watchdog,
+        deadline: Instant,
+    ) -> Result<Self, String> {
+        let whose = |error: String| format!("the MCP server `{}`: {error}", server.name);
+        let opened = timeout_at(deadline, Self::open_now(server, watchdog)).await;
+        let opened =
+            opened.unwrap_or_else(|_| Err("it was not ready to be asked in time".to_owned()));
+        opened.map_err(whose)
+    }
+
+    async fn open_now(server: &McpServer, watchdog: &Watchdog) -> Result<Self, String> {
+        let ear = Ear::default();
+        let epitaph = Epitaph::default();
+        let mut scrub = Scrub::default();
+        let (peer, scrub) = match &server.transport {
+            McpTransport::Stdio { command, cwd, env } => {
+                let mut variables = Vec::new();
+                for (name, value) in env {
+                    variables.push((name.as_str(), Some(variable(value, &mut scrub)?)));
+                }
+                let scrub = Arc::new(scrub);
+                let start = Start {
+                    command,
+                    cwd,
+                    env: variables,
+                    scrub: Arc::clone(&scrub),
+                };
+                let transport = Stdio::start(watchdog, start, &epitaph).await?;
+                let peer = ear.serve_with_lifecycle(transport, lifecycle()).await;
+                (peer.map_err(|error| not_begun(&error, &epitaph)), scrub)
+            }
+            McpTransport::Http {
+                url,
+                headers,
+                allow_private,
+            } => {
+                let place = http::Place {
+                    url,
+                    headers,
+                    allow_private,
+                };
+                let transport = http::transport(&place, &mut scrub)?;
+                let peer = ear.serve_with_lifecycle(transport, lifecycle()).await;
+                let peer = peer.map_err(|error| not_begun(&error, &epitaph));
+                (peer, Arc::new(scrub))
+            }
+            _ => return Err("this version does not know how it is reached".to_owned()),
+        };
+        let peer = peer.map_err(|error| scrub.clean(error))?;
+        Ok(Self {
+            peer,
+            epitaph,
+            scrub,
+            listed: tokio::sync::Mutex::default(),
+            name: server.name.clone(),
+        })
+    }
+
+    pub(super) fn is_over(&self) -> bool {
+        self.peer.is_closed() || self.peer.is_transport_closed()
+    }
+
+    /// Whether the server can tell several calls apart. One that asks in the middle of a call does not say of which.
+    pub(super) fn takes_several(&self) -> bool {
+        let info = self.peer.peer_info();
+        info.is_some_and(|info| !info.protocol_version.has_initialize())
+    }
+
+    /// What the server offers, not older than a minute.
+    ///
+    /// # Errors
+    ///
+    /// It does not say.
+    pub(super) async fn offers(&self, deadline: Instant) -> Result<Arc<[McpOffer]>, String> {
+        let mut listed = self.listed.lock().await;
+        let was_changed = self.peer.service().was_changed.swap(false, Ordering::SeqCst);
+        if let Some((at, offers)) = &*listed
+            && !was_changed
+            && at.elapsed() < FRESH
+        {
+            return Ok(Arc::clone(offers));
+        }
+        let asked = timeout_at(deadline, self.list()).await;
+        let asked = asked.unwrap_or_else(|_| Err("it does not say what it offers".to_owned()));
+        let offers: Arc<[McpOffer]> = asked
+            .map_err(|error| {
+                self.scrub
+                    .clean(format!("the MCP server `{}`: {error}", self.name))
+            })?
+            .into();
+        *listed = Some((Instant::now(), Arc::clone(&offers)));
+        Ok(offers)
+    }
+
+    async fn list(&self) -> Result<Vec<McpOffer>, String> {
+        let mut offers = Vec::new();
+        let mut cursor = None;
+        for _ in 0..MAX_PAGES {
+            let page = PaginatedRequestParams::default().with_cursor(cursor);
+            let page = self.peer.list_tools(Some(page)).await;
+            let page = page.map_err(|error| self.explain(&error))?;
+            offers.extend(page.tools.iter().map(offers::offer));
+            cursor = page.next_cursor;
+            if cursor.is_none() {
+                return Ok(offers);
+            }
+        }
+        Err("its list of tools has no end".to_owned())
+    }
+
+    /// Makes a call.
+    pub(super) async fn call(&self, sent: Sent<'_>, deadline: Instant) -> Result<Said, Broken> {
+        let mut params =
+            CallToolRequestParams::new(sent.tool.to_owned()).with_arguments(sent.arguments);
+        params.input_responses.clone_from(&sent.given.responses);
+        params.request_state.clone_from(&sent.given.state);
+        let mut meta = RequestMetaObject::default();
+        meta.insert(KEY.to_owned(), sent.key.into());
+        params.meta = Some(meta);
+        let ear = self.peer.service();
+        // Of several calls at once it would not be known which one wants something.
+        if !self.takes_several() {
+            ear.begin(sent.given.clone());
+        }
+        let answered = timeout_at(deadline, self.peer.call_tool_once(params)).await;
+        let asked = ear.end();
+        let response = match answered {
+            Ok(Ok(response)) => response,
+            Ok(Err(error)) => return Err(self.broken(&error)),
+            Err(_) => {
+                let reason = "it did not answer by the deadline";
+                return Err(Broken::Trouble(StepTrouble::unknown(reason)));
+            }
+        };
+        let said = match response {
+            CallToolResponse::Complete(result) => {
+                let text = self.scrub.clean(said::text_of(&result));
+                if asked.is_empty() {
+                    Said::Done { text }
+                } else {
+                    Said::Interrupted {
+                        requests: asked,
+                        text,
+                    }
+                }
+            }
+            CallToolResponse::InputRequired(wants) => {
+                let requests = wants.input_requests.unwrap_or_default();
+                let requests = requests.iter().map(|(key, request)| {
+                    Request::read(key, &json!(request))
+                });
+                Said::Wants {
+                    requests: requests.collect(),
+                    state: wants.request_state,
+                }
+            }
+            _ => {
+                let reason = "it answered with something that is no result of a call";
+                return Err(Broken::Trouble(StepTrouble::unknown(reason)));
+            }
+        };
+        Ok(said)
+    }
+
+    fn broken(&self, error: &ServiceError) -> Broken {
+        if is_forgotten(error) {
+            return Broken::Forgotten;
+        }
+        let reason = self.scrub.clean(self.explain(error));
+        Broken::Trouble(if had_no_effect(error) {
+            StepTrouble::no_effect(reason)
+        } else {
+            StepTrouble::unknown(reason)
+        })
+    }
+
+    fn explain(&self, error: &ServiceError) -> String {
+        match error {
+            ServiceError::McpError(error) => error.message.to_string(),
+            ServiceError::TransportSend(error) => chain(error.error.as_ref()),
+            other => match self.epitaph.text() {
+                Some(epitaph) => format!("it has ended: {epitaph}"),
+                None => other.to_string(),
+            },
+        }
+    }
+}
+
+/// The newest lifecycle that the server knows.
+fn lifecycle() -> ClientLifecycleMode {
+    ClientLifecycleMode::Auto {
+        preferred_versions: vec![ProtocolVersion::V_2026_07_28],
+        legacy_version: Some(ProtocolVersion::LATEST_WITH_INITIALIZE),
+    }
+}
+
+fn variable(value: &McpVariable, scrub: &mut Scrub) -> Result<String, String> {
+    match value {
+        McpVariable::Text(text) => Ok(text.clone()),
+        McpVariable::Secret { name } => {
+            let held = crate::http::held_secret(name).ok_or_else(|| http::unset(name))?;
+            scrub.add(&held);
+            Ok(held.expose().to_owned())
+        }
+    }
+}
+
+fn not_begun(error: &ClientInitializeError, epitaph: &Epitaph) -> String {
+    match epitaph.text() {
+        Some(epitaph) => epitaph,
+        None => chain(error),
+    }
+}
+
+/// An error with its causes.
+fn chain(error: &(dyn Error + 'static)) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let said = error.to_string();
+        if !text.contains(&said) {
+            text = format!("{text}: {said}");
+        }
+        cause = error.source();
+    }
+    text
+}
+
+/// Walks from an error to its cause and on.
+fn causes<'e>(
+    error: &'e (dyn Error + 'static),
+) -> impl Iterator<Item = &'e (dyn Error + 'static)> {
+    std::iter::successors(Some(error), |&error| error.source())
+}
+
+type HttpTrouble = StreamableHttpError<reqwest::Error>;
+
+fn http_trouble(error: &ServiceError) -> Option<&HttpTrouble> {
+    let ServiceError::TransportSend(error) = error else {
+        return None;
+    };
+    causes(error.error.as_ref()).find_map(|it| it.downcast_ref::<HttpTrouble>())
+}
+
+fn is_forgotten(error: &ServiceError) -> bool {
+    matches!(http_trouble(error), Some(StreamableHttpError::SessionExpired))
+}
+
+/// Whether a call that came to this error had certainly no effect.
+fn had_no_effect(error: &ServiceError) -> bool {
+    match error {
+        // These say that the call was not looked at.
+        ServiceError::McpError(error) => matches!(
+            error.code,
+            ErrorCode::METHOD_NOT_FOUND
+                | ErrorCode::INVALID_PARAMS
+                | ErrorCode::INVALID_REQUEST
+                | ErrorCode::PARSE_ERROR
+        ),
+        ServiceError::TransportSend(_) => http_trouble(error).is_some_and(was_not_looked_at),
+        _ => false,
+    }
+}
+
+fn was_not_looked_at(trouble: &HttpTrouble) -> bool {
+    match trouble {
+        // A connection that was not made.
+        StreamableHttpError::Client(error) => error.is_connect() || error.is_builder(),
+        StreamableHttpError::AuthRequired(_)
+        | StreamableHttpError::InsufficientScope(_)
+        | StreamableHttpError::ReservedHeaderConflict(_) => true,
+        StreamableHttpError::HttpStatus(error) => {
+            StatusCode::from_u16(error.status).is_ok_and(|status| {
+                matches!(
+                    crate::http::says(status),
+                    Says::Refused | Says::NotNow | Says::Elsewhere
+                )
+            })
+        }
+        _ => false,
+    }
+}
+
+/// Our end of a connection: what a server may want of us at any time.
+#[derive(Debug, Default)]
+pub(super) struct Ear {
+    was_changed: AtomicBool,
+    hearing: Mutex<Option<Hearing>>,
+}
+
+/// What is wanted in the middle of a call.
+#[derive(Debug, Default)]
+struct Hearing {
+    given: Given,
+    heard: Vec<Request>,
+    /// What had no answer.
+    open: Vec<Request>,
+}
+
+impl Ear {
+    fn hearing(&self) -> MutexGuard<'_, Option<Hearing>> {
+        self.hearing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn begin(&self, given: Given) {
+        *self.hearing() = Some(Hearing {
+            given,
+            ..Hearing::default()
+        });
+    }
+
+    fn end(&self) -> Vec<Request> {
+        let hearing = mem::take(&mut *self.hearing());
+        hearing.map(|it| it.open).unwrap_or_default()
+    }
+
+    /// The answer to something that is wanted in the middle of a call.
+    fn hear(&self, params: Value) -> Option<Value> {
+        let mut hearing = self.hearing();
+        let hearing = hearing.as_mut()?;
+        let request = Request::elicitation(params);
+        let nth = hearing.heard.iter().filter(|it| **it == request).count();
+        hearing.heard.push(request.clone());
+        let answer = hearing.given.to(&request, nth).cloned();
+        if answer.is_none() {
+            hearing.open.push(request);
+        }
+        answer
+    }
+}
+
+impl ClientHandler for Ear {
+    async fn create_elicitation(
+        &self,
+        request: ElicitRequestParams,
+        _: RequestContext<RoleClient>,
+    ) -> Result<ElicitResult, ErrorData> {
+        if matches!(request, ElicitRequestParams::UrlElicitationParams { .. }) {
+            return Ok(ElicitResult::new(ElicitationAction::Decline));
+        }
+        let answer = self.hear(form(&request));
+        let answer = answer.unwrap_or_else(|| json!({"action": "cancel"}));
+        serde_json::from_value(answer)
+            .map_err(|error| ErrorData::internal_error(error.to_string(), None))
+    }
+
+    async fn on_tool_list_changed(&self, _: NotificationContext<RoleClient>) {
+        self.was_changed.store(true, Ordering::SeqCst);
+    }
+
+    fn get_info(&self) -> ClientConfig {
+        let mut elicitation = ElicitationCapability::default();
+        elicitation.form = Some(FormElicitationCapability::default());
+        let mut capabilities = ClientCapabilities::default();
+        capabilities.elicitation = Some(elicitation);
+        ClientConfig::new(
+            capabilities,
+            Implementation::new("holdpoint", env!("CARGO_PKG_VERSION")),
+        )
+    }
+}
+
+/// What a form asks, without what only the protocol needs.
+fn form(request: &ElicitRequestParams) -> Value {
+    let mut params = json!(request);
+    if let Some(params) = params.as_object_mut() {
+        params.remove("_meta");
+        params.remove("mode");
+    }
+    params
+}
