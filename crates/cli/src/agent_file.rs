@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, path::Path};
 
-use holdpoint_core::{Definition, ToolSpec};
+use holdpoint_core::{Definition, McpServer, ToolSpec};
 use holdpoint_definition::{Names, Problem, Setting};
 use holdpoint_models::{NoSuchModel, Providers, Scripted};
 
@@ -74,8 +74,8 @@ pub(crate) fn load(file: &Path, names: &Names) -> Result<Loaded, Refused> {
     let mut problems = Vec::new();
     let mut missing: Vec<Problem> = Vec::new();
     let providers = Providers::new(names.providers.clone());
-    for (model, tools) in models_of(&definition) {
-        match providers.check(model, &tools) {
+    for (model, users) in models_of(&definition) {
+        match providers.check(model, &users.tools, &users.servers) {
             Ok(more) => {
                 warnings.extend(more);
                 let text = providers.missing_key(model);
@@ -99,15 +99,23 @@ pub(crate) fn load(file: &Path, names: &Names) -> Result<Loaded, Refused> {
     })
 }
 
+/// What the agents have that use one model.
+#[derive(Default)]
+struct Users {
+    tools: Vec<ToolSpec>,
+    servers: Vec<McpServer>,
+}
+
 /// The models of an agent and its subagents, each with the tools of all those that use it.
-fn models_of(definition: &Definition) -> BTreeMap<&str, Vec<ToolSpec>> {
-    let mut models: BTreeMap<&str, Vec<ToolSpec>> = BTreeMap::new();
+fn models_of(definition: &Definition) -> BTreeMap<&str, Users> {
+    let mut models: BTreeMap<&str, Users> = BTreeMap::new();
     let mut agents = vec![definition];
     while let Some(agent) = agents.pop() {
         let offered = holdpoint_engine::offered(agent);
         for model in [&agent.model].into_iter().chain(&agent.fallback) {
-            let tools = models.entry(model).or_default();
-            tools.extend(offered.iter().cloned());
+            let users = models.entry(model).or_default();
+            users.tools.extend(offered.iter().cloned());
+            users.servers.extend(agent.mcp_servers.iter().cloned());
         }
         agents.extend(agent.subagents.iter().map(|subagent| &subagent.definition));
     }

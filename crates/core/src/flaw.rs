@@ -105,7 +105,10 @@ impl Definition {
         }
         let unknown = |tool: &&ToolSpec| matches!(&tool.runner, Runner::Mcp { server, .. } if !names().any(|it| it == server));
         let lost = self.tools.iter().find(unknown)?;
-        Some(format!("the tool `{}` is of no MCP server that is named", lost.name))
+        Some(format!(
+            "the tool `{}` is of no MCP server that is named",
+            lost.name
+        ))
     }
 
     /// The tools of this agent, with the one by which it gives tasks.

@@ -231,8 +231,20 @@ impl McpServer {
             return *said;
         }
         match (self.trust_hints, offer.hints) {
-            (true, McpHints { read_only: Some(true), .. }) => Effect::Read,
-            (true, McpHints { idempotent: Some(true), .. }) => Effect::Idempotent,
+            (
+                true,
+                McpHints {
+                    read_only: Some(true),
+                    ..
+                },
+            ) => Effect::Read,
+            (
+                true,
+                McpHints {
+                    idempotent: Some(true),
+                    ..
+                },
+            ) => Effect::Idempotent,
             (true | false, _) => Effect::Write,
         }
     }
@@ -259,8 +271,11 @@ impl McpServer {
                 list(&known)
             ));
         }
-        let wanted =
-            |offer: &&McpOffer| self.only.as_ref().is_none_or(|only| only.contains(&offer.name));
+        let wanted = |offer: &&McpOffer| {
+            self.only
+                .as_ref()
+                .is_none_or(|only| only.contains(&offer.name))
+        };
         let chosen: Vec<&McpOffer> = offers.iter().filter(wanted).collect();
         let json = serde_json::to_vec(&chosen).map_or(usize::MAX, |it| it.len());
         if chosen.len() > MOST_TOOLS || json > MOST_JSON {
@@ -373,7 +388,8 @@ impl Definition {
                 continue;
             }
             let chosen = server.chosen(offers)?;
-            let names: BTreeSet<String> = chosen.iter().map(|it| server.name_of(&it.name)).collect();
+            let names: BTreeSet<String> =
+                chosen.iter().map(|it| server.name_of(&it.name)).collect();
             let gates = self.policy.interrupt_on.keys();
             let mut idle = gates.filter(|it| server.has_named(it) && !names.contains(*it));
             if let Some(gate) = idle.next() {
@@ -449,7 +465,9 @@ impl Definition {
             spec.effect = spec.effect.max(known.effect);
             let gates = &mut self.policy.interrupt_on;
             if let Some(gate) = before.policy.interrupt_on.get(&spec.name) {
-                gates.entry(spec.name.clone()).or_insert_with(|| gate.clone());
+                gates
+                    .entry(spec.name.clone())
+                    .or_insert_with(|| gate.clone());
             }
             if known.version != spec.version
                 && let Some(mut gate) = self.policy.gate_to_tighten(&spec.name)

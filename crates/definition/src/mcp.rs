@@ -181,7 +181,8 @@ fn read_transport(
         }
         (None, Some(_)) => {
             if let Some(idle) = fields.optional("env") {
-                let help = "leave it out, or say a `command`; what is sent along stands in `headers`";
+                let help =
+                    "leave it out, or say a `command`; what is sent along stands in `headers`";
                 idle.problem("`env` says nothing of an address", help, report);
             }
             let nothing = json!({"type": "object"});

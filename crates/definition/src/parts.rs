@@ -1,8 +1,8 @@
 //! What an agent and a subagent alike are made of. Where a subagent says nothing, it inherits.
 
 use holdpoint_core::{
-    Breakpoints, ContextRule, Definition, FIRST_FORMAT, InterruptMode, McpServer, Policy, Ruling, Sampling,
-    Subagent, ToolSpec,
+    Breakpoints, ContextRule, Definition, FIRST_FORMAT, InterruptMode, McpServer, Policy, Ruling,
+    Sampling, Subagent, ToolSpec,
 };
 use holdpoint_yaml::{Content, Field, Fields, Report};
 
@@ -75,7 +75,11 @@ impl Parts {
                 .as_ref()
                 .and_then(|tools| family.inherit(tools, agent, report)),
         };
-        let servers = match (fields.optional("mcp_servers"), fields.optional("tools"), unsaid) {
+        let servers = match (
+            fields.optional("mcp_servers"),
+            fields.optional("tools"),
+            unsaid,
+        ) {
             (Some(field), _, _) => mcp::read_all(&field, unsaid, family, report),
             // Who says which tools a subagent has means those.
             (None, Some(_), _) | (None, None, Unsaid::Default) => Some(Vec::new()),

@@ -25,11 +25,7 @@ impl Agents {
         store: &SharedStore,
         definition: Definition,
     ) -> Result<Completed, Error> {
-        let servers: Vec<McpServer> = definition
-            .unlisted_servers()
-            .into_iter()
-            .cloned()
-            .collect();
+        let servers: Vec<McpServer> = definition.unlisted_servers().into_iter().cloned().collect();
         if servers.is_empty() {
             let warnings = Vec::new();
             return Ok(Completed {

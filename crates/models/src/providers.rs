@@ -2,7 +2,7 @@
 
 use std::{path::Path, sync::Arc};
 
-use holdpoint_core::{KeyFrom, ToolSpec};
+use holdpoint_core::{KeyFrom, McpServer, ToolSpec};
 use holdpoint_yaml::Problem;
 
 use crate::{
@@ -98,11 +98,16 @@ impl Providers {
     /// # Errors
     ///
     /// As [`resolve`](Self::resolve).
-    pub fn check(&self, reference: &str, tools: &[ToolSpec]) -> Result<Vec<Problem>, NoSuchModel> {
+    pub fn check(
+        &self,
+        reference: &str,
+        tools: &[ToolSpec],
+        servers: &[McpServer],
+    ) -> Result<Vec<Problem>, NoSuchModel> {
         if self.known.named(reference).is_some() {
             return Ok(Vec::new());
         }
-        Ok(self.scripted(reference)?.unknown_tools(tools))
+        Ok(self.scripted(reference)?.unknown_tools(tools, servers))
     }
 
     /// Why a model could not be asked right now, as far as that is seen from here: its key is missing.

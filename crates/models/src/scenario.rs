@@ -5,7 +5,7 @@ mod template;
 
 use std::{fmt, path::Path, time::Duration};
 
-use holdpoint_core::{Message, ToolSpec};
+use holdpoint_core::{McpServer, Message, ToolSpec};
 use holdpoint_yaml::{Position as Place, Problem, Report, suggest};
 
 pub(crate) use template::Template;
@@ -96,12 +96,15 @@ impl Scenario {
         }
     }
 
-    /// The calls of tools that are none of these.
-    pub(crate) fn unknown_tools(&self, tools: &[ToolSpec]) -> Vec<Problem> {
+    /// The calls of tools that are none of these, nor of servers whose tools are not known yet.
+    pub(crate) fn unknown_tools(&self, tools: &[ToolSpec], servers: &[McpServer]) -> Vec<Problem> {
         let names: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
         let mut report = Report::new(&self.file);
         for call in self.rules.iter().flat_map(|rule| &rule.calls) {
-            if !names.contains(&call.tool.as_str()) {
+            let mut unlisted = servers.iter().filter(|server| !server.listed);
+            if !names.contains(&call.tool.as_str())
+                && !unlisted.any(|server| server.has_named(&call.tool))
+            {
                 let message = format!("the agent has no tool `{}`", call.tool);
                 let otherwise = "the model is told so and goes on; correct it unless that is meant";
                 let help = suggest(&call.tool, &names, otherwise);

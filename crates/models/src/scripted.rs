@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use async_trait::async_trait;
-use holdpoint_core::{Message, ToolCall, ToolSpec};
+use holdpoint_core::{McpServer, Message, ToolCall, ToolSpec};
 
 use crate::{
     BadScenario, Delta, Failure, Model, Problem, Reply, Request,
@@ -40,10 +40,11 @@ impl Scripted {
 }
 
 impl Scripted {
-    /// Warns of every call of a tool that is none of these. It may be meant: real models do that.
+    /// Warns of every call of a tool that is none of these, nor of a server whose tools are not known yet. It may be meant:
+    /// real models do that.
     #[must_use]
-    pub fn unknown_tools(&self, tools: &[ToolSpec]) -> Vec<Problem> {
-        self.scenario.unknown_tools(tools)
+    pub fn unknown_tools(&self, tools: &[ToolSpec], servers: &[McpServer]) -> Vec<Problem> {
+        self.scenario.unknown_tools(tools, servers)
     }
 }
 

@@ -25,8 +25,7 @@ use tokio::time::Instant;
 
 use crate::{
     Call, SharedSteps, StepContext, StepFailed, StepTrouble, Tool, Watchdog, entry,
-    stepped_command::only_entered,
-    tool::Changed,
+    stepped_command::only_entered, tool::Changed,
 };
 use asked::{Given, Request};
 use said::Said;

@@ -335,6 +335,14 @@ mod tests {
                 .to_string()
                 .contains("call `holdpoint_tools::enter()` first in `main`")
         );
-        assert!(instantiate(&spec, &[], &Registry::new(), &Watchdog::at("/usr/bin/holdpoint")).is_ok());
+        assert!(
+            instantiate(
+                &spec,
+                &[],
+                &Registry::new(),
+                &Watchdog::at("/usr/bin/holdpoint")
+            )
+            .is_ok()
+        );
     }
 }

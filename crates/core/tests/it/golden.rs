@@ -1250,6 +1250,8 @@ fn definition() -> Definition {
             order,
             give,
         ],
+        mcp_servers: Vec::new(),
+        written: None,
         policy: Policy {
             interrupt_on: BTreeMap::from([
                 (text("pay"), gate),

@@ -82,7 +82,11 @@ fn plays_by_its_tools(definition: &Definition) {
             ..tools[0].clone()
         });
     }
-    let unknown = holdpoint_models::Providers::default().check(&definition.model, &tools);
+    let unknown = holdpoint_models::Providers::default().check(
+        &definition.model,
+        &tools,
+        &definition.mcp_servers,
+    );
     let unknown = unknown.unwrap_or_else(|error| panic!("{}: {error}", definition.name));
     assert_eq!(unknown, [], "{}", definition.name);
     for subagent in &definition.subagents {

@@ -117,6 +117,8 @@ spec:
             settle: Span::ZERO,
             permissions: words(&["refunds", "money"]),
         }],
+        mcp_servers: Vec::new(),
+        written: None,
         policy: Policy {
             interrupt_on: BTreeMap::from([
                 (

@@ -134,10 +134,9 @@ impl Driver {
             .agent(&self.thread.key.tenant, action.definition)
             .await?;
         let (thread, epoch) = (self.thread.key.clone(), self.next_epoch());
-        Ok(Some(
-            self.flights
-                .spawn(crate::flight::look_up(thread, agent, action, epoch)),
-        ))
+        Ok(Some(self.flights.spawn(crate::flight::look_up(
+            thread, agent, action, epoch,
+        ))))
     }
 
     pub(super) async fn transcript(&mut self) -> Result<Arc<Transcript>, Error> {

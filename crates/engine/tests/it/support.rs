@@ -181,6 +181,8 @@ pub(crate) fn definition(tools: Vec<ToolSpec>, gates: &[(&str, Gate)]) -> Defini
         context: ContextRule::default(),
         system_prompt: None,
         tools,
+        mcp_servers: Vec::new(),
+        written: None,
         policy: Policy {
             interrupt_on: gates
                 .iter()

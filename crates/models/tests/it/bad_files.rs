@@ -240,7 +240,7 @@ fn a_call_of_a_tool_that_the_agent_does_not_have_is_a_warning_with_its_line() {
         permissions: Vec::new(),
     };
     let warnings: Vec<String> = model
-        .unknown_tools(&[pay])
+        .unknown_tools(&[pay], &[])
         .iter()
         .map(Problem::in_one_line)
         .collect();

@@ -75,10 +75,12 @@ impl Request {
                 let question = Question::input(format!("`{server}` asks for input"))
                     .description(description.trim())
                     .data(json!({"mcp_server": server, "tool": tool}));
-                Ok(Answer::AskPerson(match self.params.get("requestedSchema") {
-                    Some(schema) => question.input_schema(schema.clone()),
-                    None => question,
-                }))
+                Ok(Answer::AskPerson(
+                    match self.params.get("requestedSchema") {
+                        Some(schema) => question.input_schema(schema.clone()),
+                        None => question,
+                    },
+                ))
             }
             other => Err(format!(
                 "the MCP server `{server}` wants `{other}` of its client, which is not to be had here"
@@ -107,7 +109,9 @@ fn refusal() -> Value {
 
 /// Whether nothing is given by it.
 pub(super) fn is_refusal(answer: &Value) -> bool {
-    answer.get("action").is_some_and(|action| action != "accept")
+    answer
+        .get("action")
+        .is_some_and(|action| action != "accept")
 }
 
 /// What a server is given along with a call.

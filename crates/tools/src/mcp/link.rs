@@ -16,8 +16,9 @@ use rmcp::{
     ClientHandler, RoleClient,
     model::{
         CallToolRequestParams, CallToolResponse, ClientCapabilities, ClientConfig,
-        ElicitRequestParams, ElicitResult, ElicitationAction, ElicitationCapability, ErrorCode, ErrorData,
-        FormElicitationCapability, Implementation, PaginatedRequestParams, ProtocolVersion, RequestMetaObject,
+        ElicitRequestParams, ElicitResult, ElicitationAction, ElicitationCapability, ErrorCode,
+        ErrorData, FormElicitationCapability, Implementation, PaginatedRequestParams,
+        ProtocolVersion, RequestMetaObject,
     },
     service::{
         ClientInitializeError, ClientLifecycleMode, ClientServiceExt, NotificationContext,
@@ -155,7 +156,11 @@ impl Link {
     /// It does not say.
     pub(super) async fn offers(&self, deadline: Instant) -> Result<Arc<[McpOffer]>, String> {
         let mut listed = self.listed.lock().await;
-        let was_changed = self.peer.service().was_changed.swap(false, Ordering::SeqCst);
+        let was_changed = self
+            .peer
+            .service()
+            .was_changed
+            .swap(false, Ordering::SeqCst);
         if let Some((at, offers)) = &*listed
             && !was_changed
             && at.elapsed() < FRESH
@@ -228,9 +233,9 @@ impl Link {
             }
             CallToolResponse::InputRequired(wants) => {
                 let requests = wants.input_requests.unwrap_or_default();
-                let requests = requests.iter().map(|(key, request)| {
-                    Request::read(key, &json!(request))
-                });
+                let requests = requests
+                    .iter()
+                    .map(|(key, request)| Request::read(key, &json!(request)));
                 Said::Wants {
                     requests: requests.collect(),
                     state: wants.request_state,
@@ -309,9 +314,7 @@ fn chain(error: &(dyn Error + 'static)) -> String {
 }
 
 /// Walks from an error to its cause and on.
-fn causes<'e>(
-    error: &'e (dyn Error + 'static),
-) -> impl Iterator<Item = &'e (dyn Error + 'static)> {
+fn causes<'e>(error: &'e (dyn Error + 'static)) -> impl Iterator<Item = &'e (dyn Error + 'static)> {
     std::iter::successors(Some(error), |&error| error.source())
 }
 
@@ -325,7 +328,10 @@ fn http_trouble(error: &ServiceError) -> Option<&HttpTrouble> {
 }
 
 fn is_forgotten(error: &ServiceError) -> bool {
-    matches!(http_trouble(error), Some(StreamableHttpError::SessionExpired))
+    matches!(
+        http_trouble(error),
+        Some(StreamableHttpError::SessionExpired)
+    )
 }
 
 /// Whether a call that came to this error had certainly no effect.

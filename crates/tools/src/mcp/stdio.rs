@@ -32,7 +32,10 @@ pub(super) struct Epitaph(Arc<Mutex<Option<String>>>);
 
 impl Epitaph {
     pub(super) fn text(&self) -> Option<String> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 
     fn write(&self, text: String) {

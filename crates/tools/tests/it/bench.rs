@@ -47,7 +47,7 @@ impl Bench {
     }
 
     pub(crate) fn tool(&self, runner: Runner) -> Arc<dyn Tool> {
-        instantiate(&spec(runner), &Registry::new(), &Watchdog::default()).unwrap()
+        instantiate(&spec(runner), &[], &Registry::new(), &Watchdog::default()).unwrap()
     }
 
     /// Calls a shell script to its end.
@@ -120,6 +120,7 @@ pub(crate) fn call(args: &Params, remaining: Duration) -> Call<'_> {
         epoch: 7,
         remaining,
         step: None,
+        scope: "",
         basis: None,
     }
 }
@@ -150,7 +151,7 @@ pub(crate) fn stepped(command: Vec<String>, cwd: String) -> Arc<dyn Tool> {
         kind: ToolKind::Stepped,
         ..spec(runner)
     };
-    instantiate(&spec, &Registry::new(), &Watchdog::default()).unwrap()
+    instantiate(&spec, &[], &Registry::new(), &Watchdog::default()).unwrap()
 }
 
 pub(crate) fn code() -> Runner {

@@ -55,7 +55,7 @@ fn variables_that_are_hidden_reach_no_command() {
         compensate: None,
     };
     let called = |watchdog: Watchdog| {
-        let tool = instantiate(&spec(runner()), &Registry::new(), &watchdog).unwrap();
+        let tool = instantiate(&spec(runner()), &[], &Registry::new(), &watchdog).unwrap();
         block_on(tool.call(call(&params("{}"), PLENTY)))
     };
     assert_eq!(
@@ -90,7 +90,7 @@ fn a_list_of_todos_comes_back() {
 }
 
 fn refused(spec: &ToolSpec, registry: &Registry) -> String {
-    let refused = instantiate(spec, registry, &Watchdog::default()).unwrap_err();
+    let refused = instantiate(spec, &[], registry, &Watchdog::default()).unwrap_err();
     let NoSuchTool::Unusable { reason, .. } = refused else {
         panic!("{refused}")
     };
@@ -138,7 +138,7 @@ fn a_workspace_does_not_contain_what_decides_about_tools() {
     let registry = Registry::new().protecting(bench.path("work"));
     assert!(refused(&at("work/in"), &registry).contains("lies in it"));
     let registry = Registry::new().protecting(bench.path("work/store.db"));
-    assert!(instantiate(&at("work/in"), &registry, &Watchdog::default()).is_ok());
+    assert!(instantiate(&at("work/in"), &[], &registry, &Watchdog::default()).is_ok());
 }
 
 fn page(kind: &str, body: &str) -> Vec<u8> {
@@ -161,7 +161,7 @@ fn fetched(acts: impl FnOnce(u16) -> Vec<Act>) -> (Outcome, Vec<String>) {
         let server = Server::play(acts(port)).await;
         let registry = Registry::new().with_private_host("127.0.0.1");
         let spec = ToolSpec::builtin(Builtin::FetchUrl, None);
-        let tool = instantiate(&spec, &registry, &Watchdog::default()).unwrap();
+        let tool = instantiate(&spec, &[], &registry, &Watchdog::default()).unwrap();
         let args =
             params(&json!({"url": format!("http://127.0.0.1:{}/a", server.port)}).to_string());
         let outcome = tool.call(call(&args, PLENTY)).await;
@@ -198,7 +198,7 @@ fn a_document_is_fetched_as_text() {
 
 fn a_document_is_not_fetched_from_where_tools_may_not_reach() {
     let spec = ToolSpec::builtin(Builtin::FetchUrl, None);
-    let tool = instantiate(&spec, &Registry::new(), &Watchdog::default()).unwrap();
+    let tool = instantiate(&spec, &[], &Registry::new(), &Watchdog::default()).unwrap();
     for (url, said) in [
         ("http://127.0.0.1:1/", "private address"),
         ("http://localhost:1/", "private address"),
@@ -269,7 +269,7 @@ fn a_search_engine_is_asked() {
         let endpoint = format!("http://127.0.0.1:{}/find?q={{query}}&n=10", server.port);
         let registry = Registry::new().with_search(endpoint);
         let spec = ToolSpec::builtin(Builtin::WebSearch, None);
-        let tool = instantiate(&spec, &registry, &Watchdog::default()).unwrap();
+        let tool = instantiate(&spec, &[], &registry, &Watchdog::default()).unwrap();
         let args = params(r#"{"query": "a&b=c d", "max": 1}"#);
         (tool.call(call(&args, PLENTY)).await, server.seen())
     });

@@ -89,7 +89,7 @@ fn registered(tool: impl SteppedTool + 'static) -> Arc<dyn Tool> {
         ..spec(code())
     };
     let registry = Registry::new().with_stepped("t", tool);
-    instantiate(&spec, &registry, &Watchdog::default()).unwrap()
+    instantiate(&spec, &[], &registry, &Watchdog::default()).unwrap()
 }
 
 fn enter(journal: &Journal, tool: &Arc<dyn Tool>) -> Left {

@@ -158,7 +158,7 @@ fn a_watchdog_that_is_none_starts_nothing() {
     let call_under = |program: &str| {
         let spec = crate::bench::spec(runner());
         let registry = holdpoint_tools::Registry::new();
-        let tool = holdpoint_tools::instantiate(&spec, &registry, &Watchdog::at(program)).unwrap();
+        let tool = holdpoint_tools::instantiate(&spec, &[], &registry, &Watchdog::at(program)).unwrap();
         block_on(tool.call(call(&params("{}"), PLENTY)))
     };
     let missing =
@@ -192,7 +192,7 @@ fn a_watchdog_that_dies_before_it_is_ready_is_replaced() {
     });
     let registry = holdpoint_tools::Registry::new();
     let watchdog = Watchdog::at(watchdog);
-    let tool = holdpoint_tools::instantiate(&spec, &registry, &watchdog).unwrap();
+    let tool = holdpoint_tools::instantiate(&spec, &[], &registry, &watchdog).unwrap();
     let outcome = block_on(tool.call(call(&params("{}"), PLENTY)));
     let content = "done".to_owned();
     assert_eq!(outcome, holdpoint_core::Outcome::Done { content });

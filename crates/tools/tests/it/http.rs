@@ -54,7 +54,7 @@ fn http_spec(
 }
 
 fn made(spec: &ToolSpec) -> Arc<dyn Tool> {
-    instantiate(spec, &Registry::new(), &Watchdog::default()).unwrap()
+    instantiate(spec, &[], &Registry::new(), &Watchdog::default()).unwrap()
 }
 
 pub(crate) fn tool(request: HttpRequest) -> Arc<dyn Tool> {
@@ -423,7 +423,7 @@ fn a_request_that_can_never_be_sent_is_refused_at_once() {
     ];
     for (spec, expected) in cases {
         let error: NoSuchTool =
-            instantiate(&spec, &Registry::new(), &Watchdog::default()).unwrap_err();
+            instantiate(&spec, &[], &Registry::new(), &Watchdog::default()).unwrap_err();
         assert_eq!(error.to_string(), expected);
     }
 }

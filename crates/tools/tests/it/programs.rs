@@ -474,7 +474,7 @@ fn hooks_get_the_steps_name_key_and_arguments() {
         kind: ToolKind::Stepped,
         ..spec(runner)
     };
-    let tool = instantiate(&spec, &Registry::new(), &Watchdog::default()).unwrap();
+    let tool = instantiate(&spec, &[], &Registry::new(), &Watchdog::default()).unwrap();
     let args = params(r#"{"b":1,"a":2}"#);
     let of_step = Call {
         step: Some("charge card"),

@@ -29,7 +29,7 @@ impl Tool for Echo {
 
 fn code_is_called_by_its_name() {
     let registry = Registry::new().with("t", Echo).with("other", Echo);
-    let tool = instantiate(&spec(code()), &registry, &Watchdog::default()).unwrap();
+    let tool = instantiate(&spec(code()), &[], &registry, &Watchdog::default()).unwrap();
     let args = params(r#"{"a":1}"#);
     block_on(async {
         assert_eq!(tool.call(call(&args, PLENTY)).await, done(r#"{"a":1}"#));
@@ -46,7 +46,7 @@ fn code_is_called_by_its_name() {
 
 fn what_cannot_be_called_is_refused_with_the_remedy() {
     let refused = |runner, registry| -> NoSuchTool {
-        instantiate(&spec(runner), &registry, &Watchdog::default()).unwrap_err()
+        instantiate(&spec(runner), &[], &registry, &Watchdog::default()).unwrap_err()
     };
     let command = |command, lookup, compensate| Runner::Command {
         command,
@@ -101,7 +101,7 @@ fn code_of_the_other_kind_is_refused_with_the_remedy() {
             kind,
             ..spec(code())
         };
-        instantiate(&spec, registry, &Watchdog::default())
+        instantiate(&spec, &[], registry, &Watchdog::default())
     };
     let plain = Registry::new().with("t", Echo);
     let stepped = Registry::new().with_stepped("t", Steps);

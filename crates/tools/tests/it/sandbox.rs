@@ -50,7 +50,7 @@ pub(crate) fn enter() {
 
 pub(crate) fn builtin(which: Builtin, folder: &str) -> Arc<dyn Tool> {
     let spec = ToolSpec::builtin(which, Some(folder));
-    instantiate(&spec, &Registry::new(), &Watchdog::default()).unwrap()
+    instantiate(&spec, &[], &Registry::new(), &Watchdog::default()).unwrap()
 }
 
 pub(crate) fn run(tool: &dyn Tool, command: &str, remaining: Duration) -> Outcome {
