@@ -86,6 +86,7 @@ fn definition(asking: Asking) -> Definition {
         subagents: Vec::new(),
         strict: false,
         confirm: None,
+        guardrails: std::collections::BTreeMap::new(),
     }
 }
 

@@ -219,7 +219,7 @@ impl Shown {
             Event::ActionStarted { action, .. } => {
                 self.busy.insert(Busy::Action(*action), waited());
             }
-            Event::ModelReplied { .. } | Event::ModelFailed { .. } => {
+            Event::ModelReplied { .. } | Event::OutputHeld { .. } | Event::ModelFailed { .. } => {
                 self.busy.remove(&Busy::Model);
             }
             Event::ActionFinished { action, .. }
@@ -245,7 +245,8 @@ impl Shown {
                 Finish::Done { .. } => "✓",
                 Finish::Failed { .. } => "✗",
             },
-            Event::ModelFailed { .. }
+            Event::OutputHeld { .. }
+            | Event::ModelFailed { .. }
             | Event::ActionUnknown { .. }
             | Event::ActionWithheld { .. }
             | Event::ActionLookedUp { .. }

@@ -9,8 +9,8 @@ use std::collections::HashMap;
 
 use holdpoint_core::{
     ActionId, AfterLate, AfterLookup, AfterModel, AfterUnknown, Decided, Decision, Event, Fate,
-    Finish, Interrupt, LimitKind, Lookup, Outcome, RunOutcome, State, Stop, Subject, Timestamp,
-    Verdict, explain_cause,
+    Finish, Flag, Interrupt, LimitKind, Lookup, Outcome, RunOutcome, State, Stop, Subject,
+    Timestamp, ToolCall, Verdict, explain_cause,
 };
 
 use crate::{
@@ -73,6 +73,7 @@ impl Names {
                 Subject::Question { name, prompt, .. } if name.is_empty() => prompt.title.clone(),
                 Subject::Question { name, .. } => name.clone(),
                 Subject::Confirmation { .. } => "what the model asked".to_owned(),
+                Subject::Output { .. } => "what the model said".to_owned(),
                 Subject::Restored { .. } => "the restored run".to_owned(),
                 Subject::Action { .. } | Subject::Effect { .. } => continue,
             };
@@ -116,6 +117,10 @@ pub(crate) fn tell(event: &Event, names: &Names) -> String {
                 1 => format!("{who} replied, with a call"),
                 count => format!("{who} replied, with {count} calls"),
             }
+        }
+        Event::OutputHeld { flags, .. } => {
+            let why: Vec<String> = flags.iter().map(|flag| line(&flag.reason)).collect();
+            format!("what the model said is held back: {}", why.join("; "))
         }
         Event::ModelFailed { error, then, .. } => {
             let then = match then {
@@ -325,6 +330,14 @@ pub(crate) fn details(event: &Event) -> Vec<String> {
                 lines.push(format!("{} {}", line(&call.name), line(&call.arguments)));
                 lines.push(format!("  → {fate}"));
             }
+            lines
+        }
+        Event::OutputHeld { reply, flags, .. } => {
+            let mut lines = quoted(&reply.text);
+            let call = |call: &ToolCall| format!("{} {}", line(&call.name), line(&call.arguments));
+            lines.extend(reply.calls.iter().map(call));
+            let why = |flag: &Flag| format!("  {}: {}", line(&flag.guardrail), line(&flag.reason));
+            lines.extend(flags.iter().map(why));
             lines
         }
         Event::InterruptRaised(interrupt) => {

@@ -5,6 +5,7 @@
 
 mod answer;
 mod frame;
+mod guard;
 mod restore;
 mod settle;
 mod step;
@@ -142,6 +143,17 @@ pub fn apply(state: &mut State, at: Timestamp, by: &Actor, event: &Event) {
             model_replied(state, frame, calls);
             rest(state, at, Seen::ByItsDriver);
         }
+        Event::OutputHeld {
+            frame,
+            reply,
+            flags: _,
+        } => {
+            if let Some(run) = &mut state.run {
+                run.usage = run.usage.plus(reply.usage);
+            }
+            guard::hold(state, frame, Digest::of(reply.text.as_bytes()));
+            rest(state, at, Seen::ByItsDriver);
+        }
         Event::ModelFailed {
             frame,
             attempt,
@@ -189,6 +201,7 @@ pub fn apply(state: &mut State, at: Timestamp, by: &Actor, event: &Event) {
                         | Subject::Node { .. }
                         | Subject::Question { .. }
                         | Subject::Confirmation { .. }
+                        | Subject::Output { .. }
                         | Subject::Restored { .. },
                         _,
                     ) => continue,

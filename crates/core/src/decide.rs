@@ -11,6 +11,7 @@ mod effect;
 mod fork;
 mod frame;
 mod grant;
+mod guard;
 mod late;
 mod model;
 mod outside;
@@ -196,6 +197,12 @@ pub(crate) fn decide_on(
             };
             model::replied(&mut draft, frame, attempt, reply)?;
         }
+        Command::HoldOutput {
+            frame,
+            attempt,
+            reply,
+            flags,
+        } => guard::hold(&mut draft, frame, attempt, reply, flags)?,
         Command::ModelFailed {
             frame,
             attempt,

@@ -1,13 +1,13 @@
 //! What an agent is: its model, prompt, tools, policy and limits. A run is pinned to one definition by its digest.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::{
-    Allowed, Builtin, Confirmation, ContextRule, Digest, FIRST_FORMAT, FORMAT, Gate, HttpRequest,
-    McpServer, Policy, Ruling, SECOND_FORMAT, Span,
+    Allowed, Builtin, Confirmation, ContextRule, Digest, FIRST_FORMAT, FORMAT, Gate, Guardrail,
+    HttpRequest, McpServer, Policy, Ruling, SECOND_FORMAT, Span,
 };
 
 /// An agent's definition, complete and checked: every default filled in, every path absolute.
@@ -72,6 +72,9 @@ pub struct Definition {
     /// subagent says is said to the agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confirm: Option<Confirmation>,
+    /// What looks at its calls and its words, by name. Those of the agents above look at a subagent's as well.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub guardrails: BTreeMap<String, Guardrail>,
 }
 
 /// How a model is asked. What is unsaid is as its provider has it.
@@ -149,6 +152,7 @@ impl Definition {
             subagents: Vec::new(),
             strict: false,
             confirm: None,
+            guardrails: BTreeMap::new(),
         }
     }
 
@@ -273,6 +277,21 @@ impl Definition {
         self
     }
 
+    /// With this guardrail, in place of one of the same name. It looks at the calls and words of subagents as well.
+    ///
+    /// ```
+    /// use holdpoint_core::{Definition, Effect, Guardrail, ToolSpec};
+    /// let clerk = Definition::new("clerk", "scripted:/srv/clerk.yaml")
+    ///     .with_tool(ToolSpec::code("send_mail", Effect::Write))
+    ///     .guard("money", Guardrail::keywords(["wire", "refund"]).of_tools(["send_mail"]));
+    /// assert_eq!(clerk.flaw(), None);
+    /// ```
+    #[must_use]
+    pub fn guard(mut self, name: impl Into<String>, guardrail: Guardrail) -> Self {
+        self.guardrails.insert(name.into(), guardrail);
+        self
+    }
+
     /// Stops before this node is entered: `model`, or a tool.
     #[must_use]
     pub fn stop_before(mut self, node: impl Into<String>) -> Self {
@@ -322,7 +341,7 @@ impl Definition {
 
     /// The first version of the stored format that can express it.
     fn least_format(&self) -> u16 {
-        let is_third = !self.mcp_servers.is_empty();
+        let is_third = !self.mcp_servers.is_empty() || !self.guardrails.is_empty();
         let is_first = self.fallback.is_empty()
             && self.sampling.is_unsaid()
             && self.context.is_unsaid()

@@ -6,10 +6,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::{
-    Action, ActionId, Breakpoints, Decision, Digest, Effect, FramePath, Grant, GrantId, GrantUse,
-    Hooks, Interrupt, InterruptId, InterruptStatus, Limits, Lookup, Outcome, Params, Principal,
-    RunId, Shown, Span, State, ThreadId, ThreadKind, Timestamp, ToolCall, ToolFacts, ToolKind,
-    Verdict, Via,
+    Action, ActionId, Breakpoints, Decision, Digest, Effect, Flag, FramePath, Grant, GrantId,
+    GrantUse, HeldReply, Hooks, Interrupt, InterruptId, InterruptStatus, Limits, Lookup, Outcome,
+    Params, Principal, RunId, Shown, Span, State, ThreadId, ThreadKind, Timestamp, ToolCall,
+    ToolFacts, ToolKind, Verdict, Via,
 };
 
 /// One thing that happened.
@@ -108,6 +108,16 @@ pub enum Event {
         /// What that model wants to be given back together with this message.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         carried: Option<Box<Carried>>,
+    },
+    /// A model answered, and guardrails want a person to look at it before anybody is told. The question follows.
+    OutputHeld {
+        /// In this frame.
+        #[serde(default, skip_serializing_if = "FramePath::is_root")]
+        frame: FramePath,
+        /// What it answered. It is no part of a conversation unless a person lets it be said.
+        reply: Box<HeldReply>,
+        /// Why.
+        flags: Vec<Flag>,
     },
     /// A model call failed or was lost.
     ModelFailed {
@@ -378,6 +388,7 @@ impl Event {
             Self::RunStarted { .. } => "run_started",
             Self::ModelStarted { .. } => "model_started",
             Self::ModelReplied { .. } => "model_replied",
+            Self::OutputHeld { .. } => "output_held",
             Self::ModelFailed { .. } => "model_failed",
             Self::InterruptRaised(_) => "interrupt_raised",
             Self::Answered { .. } => "answered",

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::{Breakpoints, Definition, McpServer, Policy, Runner, ToolSpec};
+use crate::{Breakpoints, Definition, Guardrail, McpServer, Policy, Runner, ToolSpec};
 
 /// The longest name of an agent or a tool.
 pub const MAX_NAME: usize = 128;
@@ -17,6 +17,13 @@ pub fn is_name(text: &str) -> bool {
     (1..=MAX_NAME).contains(&text.len()) && text.bytes().all(fits)
 }
 
+/// What the agents above one have.
+#[derive(Debug, Clone, Default)]
+struct Above<'a> {
+    tools: BTreeSet<&'a str>,
+    guardrails: BTreeSet<&'a str>,
+}
+
 impl Definition {
     /// Why this definition is none; `None` if it is.
     #[must_use]
@@ -25,20 +32,25 @@ impl Definition {
         let nodes: BTreeSet<&str> = nodes.collect();
         let Breakpoints { before, after } = &self.breakpoints;
         let nowhere = before.union(after).find(|at| !nodes.contains(at.as_str()));
-        self.flaw_below(&BTreeSet::new(), 0).or_else(|| {
+        let above = Above::default();
+        self.flaw_below(&above, 0).or_else(|| {
             nowhere.map(|at| format!("no tool is called `{at}`, so a run would never stop there"))
         })
     }
 
-    /// Of an agent at this depth, where the agents above have these tools.
-    fn flaw_below<'a>(&'a self, above: &BTreeSet<&'a str>, depth: usize) -> Option<String> {
+    /// Of an agent at this depth, below those.
+    fn flaw_below<'a>(&'a self, above: &Above<'a>, depth: usize) -> Option<String> {
         let whose = |flaw: String| match depth {
             0 => flaw,
             _ => format!("the subagent `{}`: {flaw}", self.name),
         };
-        self.own_flaw(above, depth).map(whose).or_else(|| {
+        let own = self.own_flaw(&above.tools, depth);
+        let own = own.or_else(|| self.guardrail_flaw(&above.guardrails));
+        own.map(whose).or_else(|| {
             let mut known = above.clone();
-            known.extend(self.own_tools());
+            known.tools.extend(self.own_tools());
+            let guardrails = self.guardrails.keys().map(String::as_str);
+            known.guardrails.extend(guardrails);
             let mut below = self.subagents.iter();
             below.find_map(|it| it.definition.flaw_below(&known, depth + 1))
         })
@@ -83,6 +95,35 @@ impl Definition {
             gate != Policy::ANY && !tools.contains(gate) && !above.contains(gate)
         });
         idle.map(|gate| format!("no tool is called `{gate}`, so its gate would guard nothing"))
+    }
+
+    fn guardrail_flaw(&self, above: &BTreeSet<&str>) -> Option<String> {
+        if self.guardrails.len() + above.len() > Guardrail::MAX {
+            return Some(format!(
+                "more than {} guardrails look at it",
+                Guardrail::MAX
+            ));
+        }
+        let tools: BTreeSet<&str> = self.all_tools().into_iter().collect();
+        self.guardrails.iter().find_map(|(name, guardrail)| {
+            if !is_name(name) {
+                return Some(format!(
+                    "`{}` cannot be the name of a guardrail: use 1 to {MAX_NAME} letters, digits, `_`, `-` and `.`",
+                    name.escape_debug()
+                ));
+            }
+            // It would look as if the one above were replaced, which nobody can do.
+            if above.contains(name.as_str()) {
+                return Some(format!("an agent above has a guardrail `{name}` already"));
+            }
+            let mut named = guardrail.tools.iter().flatten();
+            let idle = named.find(|tool| !tools.contains(tool.as_str()));
+            guardrail.flaw(name).or_else(|| {
+                idle.map(|tool| {
+                    format!("no tool is called `{tool}`, so the guardrail `{name}` would never look at it")
+                })
+            })
+        })
     }
 
     fn mcp_flaw(&self) -> Option<String> {

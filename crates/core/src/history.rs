@@ -65,6 +65,7 @@ fn settles_as_done(event: &Event, id: ActionId) -> bool {
         | Event::RunStarted { .. }
         | Event::ModelStarted { .. }
         | Event::ModelReplied { .. }
+        | Event::OutputHeld { .. }
         | Event::ModelFailed { .. }
         | Event::InterruptRaised(_)
         | Event::InterruptClosed { .. }
@@ -125,6 +126,7 @@ pub fn closing(entry: &Entry, id: InterruptId) -> Option<Closing> {
         | Event::RunStarted { .. }
         | Event::ModelStarted { .. }
         | Event::ModelReplied { .. }
+        | Event::OutputHeld { .. }
         | Event::ModelFailed { .. }
         | Event::InterruptRaised(_)
         | Event::Answered { .. }

@@ -106,6 +106,7 @@ pub fn past_rows(state: &State, entry: &Entry) -> Vec<IndexRow> {
         }
         Event::ModelStarted { .. }
         | Event::ModelReplied { .. }
+        | Event::OutputHeld { .. }
         | Event::ModelFailed { .. }
         | Event::InterruptRaised(_)
         | Event::ActionStarted { .. }

@@ -281,6 +281,13 @@ pub enum Subject {
         /// The form that is to be filled in.
         fields: Vec<InputField>,
     },
+    /// What the model of the interrupt's frame said, which guardrails hold back. Its text is in the journal.
+    Output {
+        /// The event in which it is held; 0 where that is in the thread that this one was forked from.
+        reply: u64,
+        /// The digest of the whole text.
+        text: Digest,
+    },
     /// A run that was found in a backup. It holds every frame, and all calls that it is to ask about anew.
     Restored {
         /// When the backup was made.
@@ -303,6 +310,7 @@ impl Subject {
             | Self::Node { .. }
             | Self::Question { .. }
             | Self::Confirmation { .. }
+            | Self::Output { .. }
             | Self::Restored { .. } => None,
         }
     }

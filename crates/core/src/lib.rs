@@ -17,6 +17,7 @@ mod digest;
 mod event;
 mod flaw;
 mod grant;
+mod guard;
 mod history;
 mod http;
 mod id;
@@ -70,6 +71,9 @@ pub use event::{
 };
 pub use flaw::{MAX_NAME, is_name};
 pub use grant::{Grant, GrantTerms, GrantUse, Like, Matches, Scope};
+pub use guard::{
+    Case, CheckedBy, Finding, Flag, Guarded, Guardrail, HeldReply, Requester, flag_lines,
+};
 pub use history::{Closing, Step, closing, past_action, steps};
 pub use http::{
     AddressKind, BadArgument, BadTemplate, Fill, HttpBody, HttpHeader, HttpMethod, HttpRequest,

@@ -199,6 +199,7 @@ impl Memos {
             | Event::ModelStarted { .. }
             | Event::FrameWoken { .. }
             | Event::ModelReplied { .. }
+            | Event::OutputHeld { .. }
             | Event::ModelFailed { .. }
             | Event::InterruptClosed { .. }
             | Event::ActionStarted { .. }

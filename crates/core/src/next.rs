@@ -21,6 +21,13 @@ pub enum Work {
         /// The how-manieth time for this turn.
         attempt: u32,
     },
+    /// What a person let a model say is to be said, and the calls that came with it are to be judged.
+    Say {
+        /// In this frame.
+        frame: FramePath,
+        /// The try in which it was said.
+        attempt: u32,
+    },
     /// An action is to be started.
     Start {
         /// The action.
@@ -71,8 +78,17 @@ pub fn next(state: &State) -> Vec<Work> {
                         attempt,
                     });
                 }
+                FramePhase::Cleared { attempt, .. } => {
+                    if may_start(state, path) {
+                        work.push(Work::Say {
+                            frame: path.clone(),
+                            attempt,
+                        });
+                    }
+                }
                 FramePhase::Resting { .. }
                 | FramePhase::Stuck { .. }
+                | FramePhase::Held { .. }
                 | FramePhase::Acting
                 | FramePhase::Done => {}
             }

@@ -157,6 +157,7 @@ fn told(event: &Event) -> Option<InterruptId> {
         | Event::RunStarted { .. }
         | Event::ModelStarted { .. }
         | Event::ModelReplied { .. }
+        | Event::OutputHeld { .. }
         | Event::ModelFailed { .. }
         | Event::ActionStarted { .. }
         | Event::ActionFinished { .. }

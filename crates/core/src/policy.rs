@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Allowed, OnTimeout, Span};
+use crate::{Allowed, Flag, OnTimeout, Span};
 
 /// Which calls a person must allow.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -72,6 +72,9 @@ pub struct Terms {
     /// What happens then.
     #[serde(default, skip_serializing_if = "is_default")]
     pub on_timeout: OnTimeout,
+    /// What guardrails found about the call, which the person is told first. A gate has none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub flags: Vec<Flag>,
 }
 
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {
@@ -89,6 +92,7 @@ impl Terms {
             requires_token: false,
             timeout: None,
             on_timeout: OnTimeout::Expire,
+            flags: Vec::new(),
         }
     }
 
@@ -285,10 +289,14 @@ impl Verdict {
                 both.retain(|kind| old.allowed.contains(*kind));
                 // Where nothing is left that both allow, it cannot be done at all.
                 Allowed::new(both).map_or(Self::Deny, |allowed| {
+                    let mut flags = old.flags.clone();
+                    let more = new.flags.iter().filter(|flag| !old.flags.contains(flag));
+                    flags.extend(more.cloned());
                     Self::Ask(Terms {
                         allowed,
                         always_ask: new.always_ask || old.always_ask,
                         requires_token: new.requires_token || old.requires_token,
+                        flags,
                         ..new.clone()
                     })
                 })

@@ -277,6 +277,20 @@ pub enum FramePhase {
         /// What was seen last.
         error: String,
     },
+    /// What its model said is held back, and a person is asked.
+    Held {
+        /// The try in which it was said.
+        attempt: u32,
+        /// The digest of the whole text.
+        text: Digest,
+    },
+    /// A person lets what was held be said, which is about to happen.
+    Cleared {
+        /// The try in which it was said.
+        attempt: u32,
+        /// The digest of the text that they saw.
+        text: Digest,
+    },
     /// It waits until its actions are settled.
     Acting,
     /// Its model has said its last word.
@@ -291,6 +305,8 @@ impl FramePhase {
             Self::Turn { .. }
             | Self::Thinking { .. }
             | Self::Stuck { .. }
+            | Self::Held { .. }
+            | Self::Cleared { .. }
             | Self::Acting
             | Self::Done => None,
         }
@@ -401,6 +417,7 @@ impl State {
     }
 
     /// What a question is about, in one word: the tool (of a step `TOOL.STEP`), `model`, `confirmation` where the model asks in plain words,
+    /// `output` where what it said is held back,
     /// `question` where a program outside asks, or `run` where it is whether a restored run goes on.
     #[must_use]
     pub fn asked_name(&self, ask: &Ask) -> String {
@@ -408,6 +425,7 @@ impl State {
         match &ask.subject {
             Subject::Node { node, .. } => node.clone(),
             Subject::Confirmation { .. } => "confirmation".to_owned(),
+            Subject::Output { .. } => "output".to_owned(),
             Subject::Restored { .. } => "run".to_owned(),
             Subject::Question { action, .. } => action
                 .as_ref()
@@ -467,6 +485,8 @@ impl State {
                 Subject::Action { .. }
                 | Subject::Effect { .. }
                 | Subject::Model
+                // Its frame says itself that it is held.
+                | Subject::Output { .. }
                 | Subject::Question { .. } => false,
             })
         };

@@ -176,6 +176,7 @@ fn of_entry(
             ]
         }
         Event::ModelReplied { usage, .. } if !usage.is_zero() => one(Tally::Spent(*usage)),
+        Event::OutputHeld { reply, .. } if !reply.usage.is_zero() => one(Tally::Spent(reply.usage)),
         Event::InterruptClosed { status, .. } => one(Tally::Closed(*status)),
         Event::ModelStarted { .. } | Event::ActionStarted { .. } | Event::StepStarted { .. } => {
             [answer.started(at), None, None]
@@ -225,6 +226,7 @@ fn of_entry(
         }
         Event::ThreadCreated { .. }
         | Event::ModelReplied { .. }
+        | Event::OutputHeld { .. }
         | Event::ModelFailed { .. }
         | Event::ActionFinished { .. }
         | Event::ActionUnknown { .. }

@@ -6,9 +6,9 @@
 use std::collections::BTreeMap;
 
 use crate::{
-    ActionId, AfterLate, AfterLookup, AfterUnknown, Called, Carried, Decision, Event, Fate, Finish,
-    FramePath, Lookup, Memo, Memos, Message, Outcome, Params, Stop, ToolStatus, content_of,
-    preview,
+    ActionId, AfterLate, AfterLookup, AfterUnknown, Ask, Called, Carried, Decision, Event, Fate,
+    Finish, FramePath, HeldReply, InterruptId, Lookup, Memo, Memos, Message, Outcome, Params, Stop,
+    Subject, ToolStatus, content_of, preview,
 };
 
 /// The conversations of a thread: its agent's, and those of the subagents that are at work.
@@ -17,6 +17,15 @@ pub struct Transcript {
     root: Conversation,
     subagents: BTreeMap<FramePath, Conversation>,
     memos: Memos,
+    aside: Aside,
+}
+
+/// What models said that is held back: in no conversation until a person lets it be said.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct Aside {
+    replies: BTreeMap<FramePath, HeldReply>,
+    /// In which frame the questions are about them.
+    asked: BTreeMap<InterruptId, FramePath>,
 }
 
 /// The messages of one frame.
@@ -70,6 +79,12 @@ impl Transcript {
         self.memos.of(action)
     }
 
+    /// What the model of a frame said and a person has not let pass.
+    #[must_use]
+    pub fn held(&self, path: &FramePath) -> Option<&HeldReply> {
+        self.aside.replies.get(path)
+    }
+
     /// How many messages there are in all.
     #[must_use]
     pub fn len(&self) -> usize {
@@ -116,18 +131,26 @@ impl Transcript {
                 conversation.apply(event);
             }
         }
-        // Only the agent's own model asks in plain words.
+        // In plain words only the agent's own model asks; any model's words may be held back.
         if let Event::Answered {
-            says: Some(says), ..
+            interrupt,
+            says: Some(says),
+            ..
         }
         | Event::InterruptClosed {
-            says: Some(says), ..
+            interrupt,
+            says: Some(says),
+            ..
         } = event
         {
-            self.root.settled.push(Message::User {
-                content: says.clone(),
-            });
+            let frame = self.aside.asked.get(interrupt).cloned();
+            if let Some(conversation) = self.frame_mut(&frame.unwrap_or_default()) {
+                conversation.settled.push(Message::User {
+                    content: says.clone(),
+                });
+            }
         }
+        self.aside.apply(event);
         if matches!(
             event,
             Event::RunStarted { .. } | Event::StopRequested { .. }
@@ -170,6 +193,33 @@ impl Transcript {
         let parent = frame.parent().and_then(|parent| self.frame_mut(&parent));
         if let (Some(parent), Some(task)) = (parent, conversation.task) {
             parent.done(task, &word);
+        }
+    }
+}
+
+impl Aside {
+    fn apply(&mut self, event: &Event) {
+        if let Event::OutputHeld { frame, reply, .. } = event {
+            self.replies.insert(frame.clone(), (**reply).clone());
+        } else if let Event::InterruptRaised(interrupt) = event {
+            let held = |ask: &Ask| matches!(ask.subject, Subject::Output { .. });
+            if interrupt.asks.iter().any(held) {
+                self.asked.insert(interrupt.id, interrupt.frame.clone());
+            }
+        } else if let Event::Answered { interrupt, .. } | Event::InterruptClosed { interrupt, .. } =
+            event
+        {
+            self.asked.remove(interrupt);
+        } else if let Event::ModelStarted { frame, .. }
+        | Event::ModelReplied { frame, .. }
+        | Event::FrameClosed { frame } = event
+        {
+            self.replies.remove(frame);
+        } else if let Event::RunStarted { .. }
+        | Event::StopRequested { .. }
+        | Event::RunEnded { .. } = event
+        {
+            *self = Self::default();
         }
     }
 }
@@ -385,6 +435,7 @@ impl Conversation {
             }
             Event::ThreadCreated { .. }
             | Event::Forked { .. }
+            | Event::OutputHeld { .. }
             | Event::ModelFailed { .. }
             | Event::InterruptRaised(_)
             | Event::ActionUnknown { .. }

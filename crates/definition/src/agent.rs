@@ -8,12 +8,13 @@ use crate::{
     command::Base,
     confirm,
     family::Family,
+    guardrail,
     names::Names,
     parts::{Parts, Unsaid, has_subagents},
     subagent,
 };
 
-const KEYS: [&str; 15] = [
+const KEYS: [&str; 16] = [
     "model",
     "workspace",
     "system_prompt",
@@ -29,6 +30,7 @@ const KEYS: [&str; 15] = [
     "strict",
     "true_includes_respond",
     "confirm",
+    "guardrails",
 ];
 
 /// Reads the `spec` of an agent that has this name and version. `None` only if a problem was reported.
@@ -71,6 +73,7 @@ pub(crate) fn read(
     }
     let parts = Parts::read(spec, &fields, Unsaid::Default, &mut family, report);
     let subagents = subagent::read_all(&fields, &parts, 1, &mut family, report);
+    guardrail::check_tools(&fields, &parts, subagents.as_deref(), report);
     let breakpoints = match fields.optional("breakpoints") {
         None => Some(Breakpoints::default()),
         Some(field) => breakpoint::read(&field, &family, report),

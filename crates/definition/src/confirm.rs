@@ -86,7 +86,8 @@ fn read_keywords(fields: &Fields<'_>, report: &mut Report) -> Option<Vec<String>
     Some(keywords)
 }
 
-fn read_own<'a>(field: &Field<'a>, report: &mut Report) -> Option<Vec<&'a str>> {
+/// Reads a list of words.
+pub(crate) fn read_own<'a>(field: &Field<'a>, report: &mut Report) -> Option<Vec<&'a str>> {
     let items = field.items(
         "list the words, for instance [\"may i\", \"ok to\"]",
         report,

@@ -73,6 +73,7 @@ fn read_map(field: &Field<'_>, report: &mut Report) -> Option<Gate> {
             requires_token: requires_token?,
             timeout: timeout?,
             on_timeout: on_timeout?,
+            flags: Vec::new(),
         },
     })
 }

@@ -44,6 +44,8 @@
 //!   interrupt_mode: batched                     # batched (when unsaid) | per_call
 //!   breakpoints: {before: [issue_refund]}       # optional; before and after, of `model` and tools
 //!   limits: {turns: 100, calls: 500, time: 1h}  # these when unsaid
+//!   guardrails:                                 # optional: who looks at calls and at what is said
+//!     money: {keywords: [wire, cash], on: [calls, output], tools: [issue_refund], timeout: 10s}
 //!   strict: true                                # false when unsaid; subagents may only tighten
 //!   confirm:                                    # optional: ask people where the model asks in words; or true, false
 //!     keywords: [may i]                         # beside the usual ones
@@ -175,6 +177,7 @@ mod family;
 mod form;
 mod frame;
 mod gate;
+mod guardrail;
 mod http;
 mod load;
 mod mcp;

@@ -1,14 +1,16 @@
 //! What an agent and a subagent alike are made of. Where a subagent says nothing, it inherits.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use holdpoint_core::{
-    Breakpoints, ContextRule, Definition, FIRST_FORMAT, InterruptMode, McpServer, Policy, Ruling,
-    Sampling, Subagent, ToolSpec,
+    Breakpoints, ContextRule, Definition, FIRST_FORMAT, Guardrail, InterruptMode, McpServer,
+    Policy, Ruling, Sampling, Subagent, ToolSpec,
 };
 use holdpoint_yaml::{Content, Field, Fields, Report};
 
 use crate::{
     family::Family,
-    mcp,
+    guardrail, mcp,
     model::{self, Models},
     policy::{self, Guarded},
     tools::{self, Tools},
@@ -26,6 +28,10 @@ pub(crate) struct Parts {
     pub(crate) interrupt_mode: Option<InterruptMode>,
     pub(crate) strict: Option<bool>,
     pub(crate) context: Option<ContextRule>,
+    /// Its own. Those of the agents above are theirs, and look at it all the same.
+    pub(crate) guardrails: Option<BTreeMap<String, Guardrail>>,
+    /// The names of its own and of those above.
+    pub(crate) guarded_by: BTreeSet<String>,
 }
 
 /// Where parts come from that are not written.
@@ -152,6 +158,15 @@ impl Parts {
             Some(field) => read_context(&field, report),
             None => unsaid.part(|parent| parent.context, ContextRule::default()),
         };
+        let mut guarded_by = match unsaid {
+            Unsaid::Default => BTreeSet::new(),
+            Unsaid::Inherited(parent) => parent.guarded_by.clone(),
+        };
+        let guardrails = match fields.optional("guardrails") {
+            Some(field) => guardrail::read_all(&field, &guarded_by, family.base, report),
+            None => Some(BTreeMap::new()),
+        };
+        guarded_by.extend(guardrails.iter().flatten().map(|(name, _)| name.clone()));
         let servers = servers.map(|mut servers| {
             for server in &mut servers {
                 server.unasked = asks_nobody;
@@ -167,6 +182,8 @@ impl Parts {
             interrupt_mode,
             strict,
             context,
+            guardrails,
+            guarded_by,
         }
     }
 
@@ -197,6 +214,7 @@ impl Parts {
             subagents,
             strict: self.strict?,
             confirm: None,
+            guardrails: self.guardrails?,
         };
         Some(self.model?.of(definition))
     }

@@ -7,12 +7,12 @@ use holdpoint_yaml::{Elsewhere, Field, Fields, Report, quoted};
 
 use crate::{
     family::Family,
-    name,
+    guardrail, name,
     parts::{Parts, Unsaid},
     strict,
 };
 
-const KEYS: [&str; 12] = [
+const KEYS: [&str; 13] = [
     "name",
     "description",
     "system_prompt",
@@ -25,6 +25,7 @@ const KEYS: [&str; 12] = [
     "context",
     "subagents",
     "strict",
+    "guardrails",
 ];
 const ABOVE: [Elsewhere<'_>; 2] = [
     Elsewhere {
@@ -109,6 +110,7 @@ fn read(
     let parts = Parts::read(item, &fields, Unsaid::Inherited(parent), family, report);
     strict::check(&fields, &parts, parent, &family.asks, report);
     let subagents = read_all(&fields, &parts, depth + 1, family, report);
+    guardrail::check_tools(&fields, &parts, subagents.as_deref(), report);
     let system_prompt = Some(system_prompt?.to_owned());
     Some(Subagent {
         description: description?.to_owned(),

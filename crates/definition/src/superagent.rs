@@ -29,6 +29,7 @@ const OURS: [Elsewhere<'_>; 2] = [
             "subagents",
             "strict",
             "true_includes_respond",
+            "guardrails",
         ],
         help: "agents of `superagent/v1` have none; write the agent with `apiVersion: holdpoint/v1`",
     },

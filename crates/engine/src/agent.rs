@@ -11,10 +11,16 @@ use holdpoint_core::{
 };
 use holdpoint_models::{Model, Providers};
 use holdpoint_store::{CellChange, CellThen, SharedStore, Space};
-use holdpoint_tools::{Registry, SteppedTool, Tool, Watchdog, instantiate};
+use holdpoint_tools::{Checker, Registry, SteppedTool, Tool, Watchdog, instantiate};
 use jsonschema::Validator;
 
-use crate::{Error, Rights, error::from_append, task, words::Words};
+use crate::{
+    Error, Rights,
+    error::from_append,
+    guard::{self, Guard},
+    task,
+    words::Words,
+};
 
 /// A definition that runs can be pinned to.
 #[derive(Debug)]
@@ -29,6 +35,8 @@ pub struct Agent {
     words: Words,
     subagents: BTreeMap<String, Self>,
     model: Arc<dyn Model>,
+    /// Its own guardrails.
+    guards: Vec<Guard>,
 }
 
 #[derive(Debug)]
@@ -79,6 +87,7 @@ impl Agent {
         }
         let words = Words::new(&definition)?;
         let model = kit.model_of(&definition)?;
+        let guards = guard::guards(&definition, kit)?;
         let mut subagents = BTreeMap::new();
         for subagent in &definition.subagents {
             let agent = Self::new(subagent.definition.clone(), digest, kit)?;
@@ -92,6 +101,7 @@ impl Agent {
             words,
             subagents,
             model,
+            guards,
         })
     }
 
@@ -145,6 +155,11 @@ impl Agent {
         offered.any(|spec| spec.name == tool && !spec.permissions.is_empty())
     }
 
+    /// Its own guardrails. Those of the agents above look at what it does as well.
+    pub(crate) fn guards(&self) -> &[Guard] {
+        &self.guards
+    }
+
     pub(crate) fn model(&self) -> &Arc<dyn Model> {
         &self.model
     }
@@ -193,6 +208,7 @@ impl Agent {
         self.offered.iter().any(asks)
             || !breakpoints.is_empty()
             || self.definition.confirm.is_some()
+            || !self.guards.is_empty()
             || self.subagents.values().any(Self::is_gated)
     }
 }
@@ -246,6 +262,17 @@ impl Kit {
         tool: impl SteppedTool + 'static,
     ) -> Self {
         self.registry = self.registry.with_stepped(name, tool);
+        self
+    }
+
+    /// With this checker, under the name by which guardrails know it.
+    #[must_use]
+    pub fn with_checker(
+        mut self,
+        name: impl Into<String>,
+        checker: impl Checker + 'static,
+    ) -> Self {
+        self.registry = self.registry.with_checker(name, checker);
         self
     }
 

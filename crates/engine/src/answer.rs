@@ -13,6 +13,7 @@ use crate::{
     Engine, Error, Request, Submitted,
     agent::Current,
     driver::{OUTDATED, Order, Standing},
+    guard,
     judge::{self, Caller},
     question::each_problem,
     thread::{Thread, engine_principal, fresh_seed},
@@ -292,6 +293,7 @@ impl Engine {
                     | Subject::Model
                     | Subject::Node { .. }
                     | Subject::Restored { .. }
+                    | Subject::Output { .. }
                     // Core looks at the form itself.
                     | Subject::Confirmation { .. } => None,
                 },
@@ -309,6 +311,7 @@ impl Engine {
                     | Subject::Model
                     | Subject::Node { .. }
                     | Subject::Restored { .. }
+                    | Subject::Output { .. }
                     | Subject::Confirmation { .. } => None,
                 },
                 Decision::Reject { .. }
@@ -322,7 +325,8 @@ impl Engine {
         Ok(misfits)
     }
 
-    /// Edited arguments must fit the tool's schema, and the policy must not deny them.
+    /// Edited arguments must fit the tool's schema, the policy must not deny them, and guardrails must find nothing in them
+    /// that was not shown.
     async fn edit_problem(
         &self,
         thread: &Thread,
@@ -345,7 +349,11 @@ impl Engine {
         };
         let caller = caller(&root, action, &user);
         let denied = caller.verdict(&tool, args).verdict == Verdict::Deny;
-        Ok(denied.then(|| "the policy does not allow the tool with these arguments".to_owned()))
+        if denied {
+            let denied = "the policy does not allow the tool with these arguments";
+            return Ok(Some(denied.to_owned()));
+        }
+        Ok(guard::edit_problem(caller, action, ask, args).await)
     }
 
     /// The command that asks again, where a tool that the answer would let run has changed.

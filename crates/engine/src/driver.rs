@@ -424,6 +424,7 @@ async fn sleep_until(engine: &Engine, at: Option<Timestamp>) {
 pub(crate) const fn is_report(command: &Command) -> bool {
     match command {
         Command::ModelReplied { .. }
+        | Command::HoldOutput { .. }
         | Command::ModelFailed { .. }
         | Command::ModelLost { .. }
         | Command::ActionEnded { .. }

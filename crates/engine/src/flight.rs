@@ -21,6 +21,7 @@ const GRACE: Duration = Duration::from_millis(500);
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum Flight {
     Model { frame: FramePath, attempt: u32 },
+    Say { frame: FramePath, attempt: u32 },
     Call { action: ActionId, attempt: u32 },
     LookUp { action: ActionId },
 }
@@ -51,6 +52,10 @@ impl Flight {
                 frame: frame.clone(),
                 attempt: *attempt,
             },
+            Work::Say { frame, attempt } => Self::Say {
+                frame: frame.clone(),
+                attempt: *attempt,
+            },
             Work::Start { action, .. } => Self::Call {
                 action: *action,
                 attempt: 0,
@@ -68,7 +73,7 @@ impl Flight {
     /// Whether the call may be dropped when nobody waits for it: it has no effect that would be lost.
     pub(crate) fn may_be_dropped(&self, state: &State) -> bool {
         match self {
-            Self::Model { .. } | Self::LookUp { .. } => true,
+            Self::Model { .. } | Self::Say { .. } | Self::LookUp { .. } => true,
             // An action that a stop has closed while it was in flight was a read, or a stepped tool between two steps.
             Self::Call { action, .. } => state.actions.get(action).is_none_or(|action| {
                 if action.is_entered() {
@@ -92,6 +97,8 @@ impl Flight {
                     trouble,
                 }
             }
+            // Nothing of it was recorded, and it is tried again.
+            Self::Say { frame, attempt } => Command::ModelLost { frame, attempt },
             Self::Call { action, attempt } => Command::ActionEnded {
                 action,
                 attempt,

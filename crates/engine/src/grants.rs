@@ -17,6 +17,7 @@ use holdpoint_store::{Direction, Scan, ThreadKey};
 use crate::{
     Engine, Error,
     driver::Order,
+    guard,
     judge::{self, Caller},
     thread::{engine_principal, fresh_seed},
 };
@@ -84,6 +85,8 @@ impl Engine {
         }
         let now = self.store().now();
         let mut judged = judge::judge(caller, calls, &mut fresh_seed(now)?);
+        // First, since what they flag passes by no grant.
+        guard::look_at_calls(caller, &mut judged).await;
         for call in &mut judged {
             let Ok(one) = &mut call.judged else { continue };
             let Verdict::Ask(terms) = &one.verdict else {

@@ -15,6 +15,7 @@ mod error;
 mod flight;
 mod fork;
 mod grants;
+mod guard;
 mod judge;
 mod mcp;
 mod outbox;

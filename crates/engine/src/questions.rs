@@ -128,6 +128,7 @@ pub(crate) fn prompt_of(interrupt: &Interrupt) -> Option<&Prompt> {
         | Subject::Model
         | Subject::Node { .. }
         | Subject::Confirmation { .. }
+        | Subject::Output { .. }
         | Subject::Restored { .. } => None,
     })
 }

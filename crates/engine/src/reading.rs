@@ -120,8 +120,43 @@ impl Engine {
                 let words = words.ok_or(Damaged::BrokenChain { seq: *reply })?;
                 return Ok(words.trim().to_owned());
             }
+            if let Subject::Output { reply, text } = ask.subject {
+                let words = self.held_words(key, state, interrupt, reply, text).await?;
+                let why = ask.description.as_deref().unwrap_or_default();
+                return Ok(format!("{why}\n\n{words}"));
+            }
         }
         Ok(explain(state, interrupt))
+    }
+
+    /// What a model said that is held back, all of it.
+    pub(crate) async fn held_words(
+        &self,
+        key: &ThreadKey,
+        state: &State,
+        interrupt: &Interrupt,
+        reply: u64,
+        text: Digest,
+    ) -> Result<String, Error> {
+        let held = match reply.checked_sub(1) {
+            Some(before) => {
+                let entry = self.entries(key, before, 1).await?.pop();
+                entry.and_then(|entry| {
+                    if let Event::OutputHeld { reply, .. } = entry.event {
+                        return Some(reply.text);
+                    }
+                    None
+                })
+            }
+            // It was said in the thread that this one was forked from.
+            None => {
+                let transcript = self.transcript(key, state).await?;
+                let held = transcript.held(&interrupt.frame);
+                held.map(|held| held.text.clone())
+            }
+        };
+        let held = held.filter(|held| Digest::of(held.as_bytes()) == text);
+        Ok(held.ok_or(Damaged::BrokenChain { seq: reply })?)
     }
 
     /// What a model said in the event after this one.

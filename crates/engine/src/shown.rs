@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use holdpoint_core::{
-    Action, ActionId, Answer, Decision, FramePath, InterruptId, JudgedCall, Params, Preview, Shown,
-    State, Subject, Transcript, Verdict, keep_preview, read_preview,
+    Action, ActionId, Answer, Decision, FramePath, InterruptId, JudgedCall, Params, Preview,
+    PreviewForm, Shown, State, Subject, Transcript, Verdict, keep_preview, read_preview,
 };
 use holdpoint_store::{ThreadKey, Unavailable};
 use holdpoint_tools::{Call, Tool};
@@ -176,7 +176,32 @@ impl Engine {
         Ok(view)
     }
 
-    /// Adds to what is shown of pending questions what their calls would do.
+    /// Adds to what is shown of a question about words that are held back these words.
+    async fn fill_held(
+        &self,
+        tenant: &str,
+        state: &State,
+        view: &mut InterruptView,
+    ) -> Result<(), Error> {
+        let Some(interrupt) = state.interrupts.get(&view.id) else {
+            return Ok(());
+        };
+        let key = ThreadKey {
+            tenant: tenant.into(),
+            thread: state.thread,
+        };
+        let requests = &mut view.value.action_requests;
+        for (ask, request) in interrupt.asks.iter().zip(requests) {
+            if let Subject::Output { reply, text } = ask.subject {
+                let words = self.held_words(&key, state, interrupt, reply, text).await?;
+                let title = "What the model would say";
+                request.preview = Some(Preview::new(title, words, PreviewForm::Text));
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds to what is shown of pending questions what their calls would do, or what would be said.
     ///
     /// # Errors
     ///
@@ -187,6 +212,9 @@ impl Engine {
         state: &State,
         interrupts: &mut [InterruptView],
     ) -> Result<(), Error> {
+        for view in &mut *interrupts {
+            self.fill_held(tenant, state, view).await?;
+        }
         let requests = interrupts
             .iter_mut()
             .flat_map(|interrupt| &mut interrupt.value.action_requests);

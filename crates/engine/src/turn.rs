@@ -8,17 +8,19 @@ use std::{
 };
 
 use holdpoint_core::{
-    Command, FramePath, Grant, JudgedCall, Message, ModelTrouble, Principal, RunId, Transcript,
-    Verdict, fit,
+    Command, Definition, FramePath, Grant, HeldReply, JudgedCall, Message, ModelTrouble, Principal,
+    RunId, Transcript, Verdict, fit,
 };
 use holdpoint_models::{Delta, End, Failure, Reply, Request};
 use holdpoint_store::{Epoch, ThreadKey};
 use tokio::time::Instant;
 
-use crate::{Agent, Engine, Error, Said, flight::Landing, judge::Caller};
+use crate::{Agent, Engine, Error, Said, flight::Landing, guard, judge::Caller};
 
 /// How much longer a model may be silent that looks after that itself.
 const GRACE: Duration = Duration::from_secs(5);
+/// How long to wait before what a person let be said is tried again.
+const AGAIN: Duration = Duration::from_secs(1);
 /// How often in a row a model may come to the limit of what it may write, before a person is asked.
 const MOST_CUT_OFF: usize = 3;
 
@@ -73,12 +75,30 @@ pub(crate) async fn call_model(
         sampling: &definition.sampling,
         attempt,
     };
-    let mut reply = match heard(engine, key, thinker, &turn, request).await {
+    // Nobody hears what may be held back.
+    let quiet = guard::looks_at_words(agent, &frame);
+    let mut reply = match heard(engine, key, thinker, &turn, request, quiet).await {
         Ok(reply) => reply,
         Err(failure) => return failed(trouble(&failure)),
     };
     if let Err(error) = is_enough(&reply, messages) {
         return failed(ModelTrouble::Rejected { error });
+    }
+    let flags = guard::flags_of_words(agent, &frame, &reply.text, &turn.user).await;
+    if !flags.is_empty() {
+        return Landing::of(Command::HoldOutput {
+            frame,
+            attempt,
+            reply: Box::new(HeldReply {
+                text: reply.text,
+                calls: reply.calls,
+                usage: reply.usage,
+                model: reply.model,
+                carried: reply.carried.map(Box::new),
+                cut_off: reply.end == End::CutOff,
+            }),
+            flags,
+        });
     }
     let calls = std::mem::take(&mut reply.calls);
     let calls = match judged(engine, key, agent, &turn, &reply, calls).await {
@@ -88,9 +108,42 @@ pub(crate) async fn call_model(
             return failed(ModelTrouble::Unavailable { error });
         }
     };
+    replied(definition, turn, reply, calls)
+}
+
+/// Says what was held back and a person lets be said. Its calls are judged now, as those of any other reply.
+pub(crate) async fn say_held(
+    engine: &Engine,
+    key: &ThreadKey,
+    agent: &Agent,
+    transcript: &Transcript,
+    turn: Turn,
+) -> Landing {
+    if let (Some(thinker), Some(held)) = (agent.at(&turn.frame), transcript.held(&turn.frame)) {
+        let held = held.clone();
+        let reply = Reply {
+            text: held.text,
+            usage: held.usage,
+            model: held.model,
+            carried: held.carried.map(|carried| *carried),
+            end: if held.cut_off { End::CutOff } else { End::Said },
+            ..Reply::default()
+        };
+        if let Ok(calls) = judged(engine, key, agent, &turn, &reply, held.calls).await {
+            return replied(&thinker.definition, turn, reply, calls);
+        }
+    }
+    // Nothing is lost by trying again, and nothing won by doing so at once.
+    tokio::time::sleep(AGAIN).await;
+    Landing {
+        commands: Vec::new(),
+    }
+}
+
+fn replied(definition: &Definition, turn: Turn, reply: Reply, calls: Vec<JudgedCall>) -> Landing {
     Landing::of(Command::ModelReplied {
-        frame,
-        attempt,
+        frame: turn.frame,
+        attempt: turn.attempt,
         text: reply.text,
         calls: within(turn.room, calls),
         mode: definition.interrupt_mode,
@@ -108,12 +161,16 @@ async fn heard(
     thinker: &Agent,
     turn: &Turn,
     request: Request<'_>,
+    quiet: bool,
 ) -> Result<Reply, Failure> {
     let heard_at = Mutex::new(Instant::now());
     let mut said = 0;
     let mut deltas = |delta: Delta| {
         *heard_at.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
         let Delta::Text(text) = delta else { return };
+        if quiet {
+            return;
+        }
         engine.tell_said(
             key,
             Said {

@@ -164,7 +164,10 @@ impl Follow {
             let (attempt, epoch) = (*attempt, *epoch);
             let turn = Some(Try { attempt, epoch });
             self.turns.insert(frame.clone(), turn);
-        } else if let Event::ModelReplied { frame, .. } | Event::ModelFailed { frame, .. } = event {
+        } else if let Event::ModelReplied { frame, .. }
+        | Event::OutputHeld { frame, .. }
+        | Event::ModelFailed { frame, .. } = event
+        {
             self.heard.remove(frame);
             self.turns.insert(frame.clone(), None);
         } else if let Event::StopRequested { .. } | Event::RunEnded { .. } = event {

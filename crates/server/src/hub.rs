@@ -137,8 +137,9 @@ impl Watcher for Hub {
             return;
         };
         for entry in entries.iter() {
-            if let Event::ModelReplied { frame, .. } | Event::ModelFailed { frame, .. } =
-                &entry.event
+            if let Event::ModelReplied { frame, .. }
+            | Event::OutputHeld { frame, .. }
+            | Event::ModelFailed { frame, .. } = &entry.event
             {
                 topic.get_mut().speech.remove(frame);
             } else if let Event::StopRequested { .. } | Event::RunEnded { .. } = &entry.event {

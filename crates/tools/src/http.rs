@@ -10,6 +10,7 @@ mod canary;
 mod exchange;
 mod fetcher;
 mod guard;
+mod headers;
 mod outbound;
 mod secret;
 
@@ -27,6 +28,7 @@ use crate::{
 };
 use exchange::{Answer, Exchange, Extent, Line, MAX_BODY};
 pub(crate) use fetcher::{Fetched, Fetcher, NotFetched};
+pub(crate) use headers::{check as check_headers, filled as filled_headers};
 pub use outbound::{NotReached, Outbound, Patience};
 pub(crate) use secret::named as held_secret;
 

@@ -18,6 +18,7 @@
 //! ```
 
 mod builtin;
+mod checker;
 mod command;
 mod confine;
 mod entry;
@@ -36,6 +37,7 @@ mod steps;
 mod tool;
 mod watchdog;
 
+pub use checker::{Checker, NoSuchChecker, checker, checker_of};
 pub use function::function;
 pub use http::{NotReached, Outbound, Patience};
 pub use question::{Question, approved, reason, unanswerable};

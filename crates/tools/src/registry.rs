@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 use holdpoint_core::{McpOffer, McpServer, McpTransport, Runner, ToolKind, ToolSpec};
 
 use crate::{
-    SteppedTool, Tool, Watchdog,
+    Checker, SteppedTool, Tool, Watchdog,
     builtin::{self, Settings},
     command::CommandTool,
     http::HttpTool,
@@ -20,6 +20,7 @@ pub struct Registry {
     tools: BTreeMap<String, Registered>,
     builtins: Settings,
     servers: Servers,
+    checkers: BTreeMap<String, Arc<dyn Checker>>,
 }
 
 #[derive(Debug, Clone)]
@@ -59,6 +60,27 @@ impl Registry {
         };
         self.tools.insert(name.into(), tool);
         self
+    }
+
+    /// Adds a checker for guardrails; one that was there under the same name is replaced.
+    #[must_use]
+    pub fn with_checker(
+        mut self,
+        name: impl Into<String>,
+        checker: impl Checker + 'static,
+    ) -> Self {
+        self.checkers.insert(name.into(), Arc::new(checker));
+        self
+    }
+
+    /// The checker with this name.
+    pub(crate) fn checker(&self, name: &str) -> Option<Arc<dyn Checker>> {
+        self.checkers.get(name).cloned()
+    }
+
+    /// The names of all checkers.
+    pub(crate) fn checkers(&self) -> Vec<String> {
+        self.checkers.keys().cloned().collect()
     }
 
     /// Has `web_search` ask here: an address with `{query}` in it, which answers with JSON, a list of objects with `title`,
@@ -163,7 +185,7 @@ pub enum NoSuchTool {
     },
 }
 
-fn list(names: &[String]) -> String {
+pub(crate) fn list(names: &[String]) -> String {
     if names.is_empty() {
         "none".to_owned()
     } else {

@@ -1,7 +1,7 @@
 //! What an answer changes: for calls that wait, and for effects that are in doubt.
 
 use super::{
-    frame_mut, set_phase,
+    frame_mut, guard, set_phase,
     settle::{close, close_done, drop_steps, make_ready, may_be_retried, settle_frames, unsettle},
 };
 use crate::{
@@ -46,6 +46,7 @@ pub(super) fn answered(
             }
             Subject::Node { side, action, .. } => pass(state, &interrupt.frame, *side, *action),
             Subject::Question { action, .. } => go_on(state, id, *action),
+            Subject::Output { .. } => guard::decide(state, &interrupt.frame, &decided.decision),
             Subject::Confirmation { .. } => set_phase(state, &interrupt.frame, FramePhase::TURN),
             Subject::Action { .. } => {
                 decide_action(state, &person, plan_version, decided);

@@ -33,8 +33,12 @@ pub(super) fn hold(state: &mut State, interrupt: InterruptId, held: &[ActionId])
         let failures = match frame.phase {
             FramePhase::Thinking { attempt, .. } => attempt,
             FramePhase::Resting { failures, .. } => failures,
-            FramePhase::Stuck { .. } => 0,
-            FramePhase::Turn { .. } | FramePhase::Acting | FramePhase::Done => continue,
+            // That somebody let it be said does not count any more, and nobody has heard it.
+            FramePhase::Stuck { .. } | FramePhase::Cleared { .. } => 0,
+            FramePhase::Turn { .. }
+            | FramePhase::Held { .. }
+            | FramePhase::Acting
+            | FramePhase::Done => continue,
         };
         frame.phase = FramePhase::Turn {
             failures,

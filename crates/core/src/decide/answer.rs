@@ -1,6 +1,6 @@
 //! A person's answer, through the gates in their order.
 
-use super::{Draft, MAX_REJECTIONS, Reply, effect, grant, restore, run};
+use super::{Draft, MAX_REJECTIONS, Reply, effect, grant, guard, restore, run};
 use crate::{
     ActionId, Ask, Asked, Decided, Decision, DecisionKind, Digest, Event, FramePath, FramePhase,
     Interrupt, InterruptId, InterruptKind, InterruptStatus, Misfit, Refusal, Scope, State, Stop,
@@ -49,8 +49,10 @@ struct Taken {
     kind: InterruptKind,
     /// How it is closed.
     status: InterruptStatus,
-    /// What the model is told, where it asked in plain words.
+    /// What the model is told, where it asked in plain words or its words were held back.
     says: Option<String>,
+    /// What is said instead of what the model said.
+    said_instead: Option<String>,
     /// The pass by which it was given.
     via: Option<Box<Via>>,
     /// It let the run go on from a breakpoint, or from a backup; or not.
@@ -127,7 +129,8 @@ fn check(draft: &Draft<'_>, reply: &Reply, given_before: usize) -> Result<Taken,
         interrupt: id,
         kind: interrupt.kind,
         status: interrupt.status_after(&decisions),
-        says: says(interrupt, &decisions),
+        says: says(interrupt, &decisions).or_else(|| guard::told(interrupt, &decisions)),
+        said_instead: guard::said_instead(interrupt, &decisions),
         via: reply.bond.pass.as_ref().map(|pass| Box::new(pass.via())),
         at_a_node: interrupt
             .asks
@@ -153,6 +156,7 @@ fn says(interrupt: &Interrupt, decisions: &[Decided]) -> Option<String> {
         | Subject::Model
         | Subject::Node { .. }
         | Subject::Question { .. }
+        | Subject::Output { .. }
         | Subject::Restored { .. } => None,
     })
 }
@@ -181,6 +185,9 @@ fn follow(draft: &mut Draft<'_>, taken: Taken) {
     {
         let error = error.clone();
         run::stop(draft, Stop::ModelUnavailable { error });
+    }
+    if let Some(text) = taken.said_instead {
+        guard::say_instead(draft, taken.frame, text);
     }
     let rejected = |decided: &Decided| decided.decision.kind() == DecisionKind::Reject;
     if taken.at_a_node && taken.decisions.iter().any(rejected) {
@@ -218,6 +225,17 @@ fn fit(
                 problem,
             };
             return Filled::new(fields, decision).map(|_| None).map_err(misfit);
+        }
+        Subject::Output { .. } => {
+            let empty =
+                matches!(decision, Decision::Respond { message } if message.trim().is_empty());
+            let problem = "say what is to be said instead".to_owned();
+            let action = Asked::new(state, at, ask);
+            return if empty {
+                Err(Misfit::Value { action, problem })
+            } else {
+                Ok(None)
+            };
         }
         Subject::Effect { params_hash, .. } => return Ok(Some(*params_hash)),
         Subject::Action { params_hash, .. } => params_hash,

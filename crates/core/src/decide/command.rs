@@ -1,10 +1,10 @@
 //! What can be asked of a thread.
 
 use crate::{
-    Action, ActionId, Answer, Bond, Breakpoints, Carried, Confirmation, Digest, Effect, FramePath,
-    Grant, GrantId, GrantUse, InterruptId, InterruptKind, InterruptMode, Limits, Lookup, OnTimeout,
-    Outcome, Params, Prompt, RunId, Shown, Span, State, ThreadId, Timestamp, ToolCall, ToolFacts,
-    Usage, Verdict,
+    Action, ActionId, Answer, Bond, Breakpoints, Carried, Confirmation, Digest, Effect, Flag,
+    FramePath, Grant, GrantId, GrantUse, HeldReply, InterruptId, InterruptKind, InterruptMode,
+    Limits, Lookup, OnTimeout, Outcome, Params, Prompt, RunId, Shown, Span, State, ThreadId,
+    Timestamp, ToolCall, ToolFacts, Usage, Verdict,
 };
 
 /// What can be asked of a thread.
@@ -139,7 +139,7 @@ pub enum Command {
         /// By the driver with this epoch.
         epoch: u64,
     },
-    /// A model answered.
+    /// A model answered; or what it answered was held, and a person lets it be said.
     ModelReplied {
         /// In this frame.
         frame: FramePath,
@@ -159,6 +159,17 @@ pub enum Command {
         carried: Option<Box<Carried>>,
         /// How the agent recognises that it asks for a confirmation in plain words.
         confirm: Option<Box<Confirmation>>,
+    },
+    /// A model answered, and guardrails want a person to look at it before anybody is told.
+    HoldOutput {
+        /// In this frame.
+        frame: FramePath,
+        /// To this attempt.
+        attempt: u32,
+        /// What it answered.
+        reply: Box<HeldReply>,
+        /// Why; at least one.
+        flags: Vec<Flag>,
     },
     /// A model call failed.
     ModelFailed {
@@ -405,6 +416,10 @@ pub struct RestatedCall {
 
 /// A tool as the current definition has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "nearly every tool is still there, and few calls are restated at once"
+)]
 pub enum ToolNow {
     /// It is there.
     There {

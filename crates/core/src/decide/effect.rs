@@ -150,7 +150,10 @@ fn ask_after_all(draft: &mut Draft<'_>, id: ActionId, reason: String) {
 /// What a person is asked about a call that was allowed before, as the policy wants it.
 pub(super) fn ask_by_policy(action: &Action) -> Ask {
     let (allowed, description) = match &action.verdict {
-        Verdict::Ask(terms) => (terms.allowed.clone(), terms.description.clone()),
+        Verdict::Ask(terms) => (
+            terms.allowed.clone(),
+            terms.told(&action.tool.name, &action.params),
+        ),
         Verdict::Allow => (Allowed::standard(), None),
         Verdict::Deny => {
             let refuse = Allowed::new(vec![DecisionKind::Reject, DecisionKind::Respond]);

@@ -75,7 +75,7 @@ fn adapt(interrupt: &mut Interrupt, run: RunId, requester: &Actor) {
     for ask in &mut interrupt.asks {
         match &mut ask.subject {
             // What the model said is in the other thread's journal.
-            Subject::Confirmation { reply, .. } => *reply = 0,
+            Subject::Confirmation { reply, .. } | Subject::Output { reply, .. } => *reply = 0,
             Subject::Restored { asked, .. } => {
                 for one in asked {
                     adapt(one, run, requester);
@@ -114,13 +114,16 @@ impl State {
         if self.kind != ThreadKind::Agent {
             return Err("it is no agent's");
         }
-        let frames = self.active().into_iter().flat_map(|it| it.frames.values());
         let thinks = |phase: &FramePhase| matches!(phase, FramePhase::Thinking { .. });
         if self.stop().is_some() {
             return Err("its run is being stopped");
         }
-        if frames.into_iter().any(|frame| thinks(&frame.phase)) {
+        let frames = || self.active().into_iter().flat_map(|it| it.frames.values());
+        if frames().any(|frame| thinks(&frame.phase)) {
             return Err("its model is being asked");
+        }
+        if frames().any(|frame| matches!(frame.phase, FramePhase::Cleared { .. })) {
+            return Err("what its model said was let pass, and is not said yet");
         }
         if !self.actions.values().all(stands_still) {
             return Err("a call is being made, was made with an unknown outcome, or was allowed");

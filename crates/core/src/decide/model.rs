@@ -1,12 +1,13 @@
 //! A model's turn: asked for, answered, failed, lost.
 
 use super::{
-    Draft, Judged, JudgedCall, MAX_ATTEMPTS, ModelTrouble, breakpoint, clip, confirm, grant, run,
+    Draft, Judged, JudgedCall, MAX_ATTEMPTS, ModelTrouble, breakpoint, clip, confirm, grant, guard,
+    run,
 };
 use crate::{
     ActionId, AfterModel, Allowed, Ask, Breakpoints, Called, Carried, Cause, Confirmation,
     DecisionKind, Event, Fate, FramePath, FramePhase, Interrupt, InterruptId, InterruptKind,
-    InterruptMode, LimitKind, OnTimeout, Params, Refusal, Seen, Side, Span, Stop, Subject,
+    InterruptMode, LimitKind, OnTimeout, Params, Refusal, Seen, Side, Span, State, Stop, Subject,
     ToolCall, Usage, Verdict, next::may_start, preview::default_description,
     shown::digest_of_shown,
 };
@@ -53,7 +54,11 @@ pub(super) fn start(draft: &mut Draft<'_>, frame: FramePath, epoch: u64) -> Resu
 }
 
 /// The frame is waiting for exactly this attempt.
-fn expect_attempt(draft: &Draft<'_>, frame: &FramePath, attempt: u32) -> Result<(), Refusal> {
+pub(super) fn expect_attempt(
+    draft: &Draft<'_>,
+    frame: &FramePath,
+    attempt: u32,
+) -> Result<(), Refusal> {
     let active = draft.state.active().ok_or(Refusal::RunOver)?;
     match active.frames.get(frame).map(|frame| &frame.phase) {
         Some(FramePhase::Thinking {
@@ -82,7 +87,7 @@ pub(super) fn replied(
     attempt: u32,
     reply: Replied,
 ) -> Result<(), Refusal> {
-    expect_attempt(draft, &frame, attempt)?;
+    let from = guard::expect_words(draft, &frame, attempt, &reply.text)?;
     let Replied {
         text,
         calls,
@@ -92,6 +97,10 @@ pub(super) fn replied(
         carried,
         confirm,
     } = reply;
+    let usage = match from {
+        guard::From::Model => usage,
+        guard::From::Held => Usage::default(),
+    };
     // Only the agent's last word is said to a user: a subagent's is said to the agent, and a word with calls is not the
     // last one.
     let confirm = confirm.filter(|_| frame.is_root() && calls.is_empty());
@@ -169,10 +178,15 @@ pub(super) fn replied(
             },
         );
     }
+    stop_after(draft, frame);
+    Ok(())
+}
+
+/// Stops after a model's turn, where that is to be looked at.
+pub(super) fn stop_after(draft: &mut Draft<'_>, frame: FramePath) {
     if breakpoint::is_set(&draft.state, Breakpoints::MODEL, Side::After) {
         breakpoint::stop_at(draft, frame, Breakpoints::MODEL, Side::After, None);
     }
-    Ok(())
 }
 
 /// What the policy forbids, and what is not what it seems, is not done; the model is told why.
@@ -199,8 +213,8 @@ fn ask_for(id: ActionId, judged: &Judged) -> Option<Ask> {
         return None;
     };
     let (name, version) = (&judged.tool.name, &judged.tool.version);
-    let shown = terms
-        .description
+    let told = terms.told(name, &judged.params);
+    let shown = told
         .clone()
         .unwrap_or_else(|| default_description(name, &judged.params));
     Some(Ask {
@@ -212,7 +226,7 @@ fn ask_for(id: ActionId, judged: &Judged) -> Option<Ask> {
             preview: digest_of_shown(&shown, judged.shown.as_deref()),
         },
         allowed: terms.allowed.clone(),
-        description: terms.description.clone(),
+        description: told,
     })
 }
 
@@ -284,14 +298,15 @@ fn emit_question(
     supersedes: Option<InterruptId>,
     changes: Vec<String>,
 ) {
+    let (kind, cause) = kind_of(&draft.state, &question);
     let Some(run) = &draft.state.run else { return };
     let frames = draft.state.active().map(|active| &active.frames);
     let frame = frames.and_then(|frames| frames.get(&question.frame));
     let definition = frame.map_or(run.definition, |frame| frame.definition);
     let interrupt = Interrupt {
         id: question.id,
-        kind: question.kind,
-        cause: question.cause,
+        kind,
+        cause,
         run: run.id,
         frame: question.frame,
         asks: question.asks,
@@ -306,6 +321,24 @@ fn emit_question(
         changes,
     };
     draft.emit(Event::InterruptRaised(Box::new(interrupt)));
+}
+
+/// An approval is a review where guardrails have flagged one of the calls.
+fn kind_of(state: &State, question: &Question) -> (InterruptKind, Cause) {
+    let flagged = |ask: &Ask| {
+        let action = state.actions.get(&ask.action_id);
+        action.is_some_and(|action| !action.verdict.flags().is_empty())
+    };
+    match question.kind {
+        InterruptKind::Approval if question.asks.iter().any(flagged) => {
+            (InterruptKind::Review, Cause::Review)
+        }
+        InterruptKind::Approval
+        | InterruptKind::Input
+        | InterruptKind::Review
+        | InterruptKind::Breakpoint
+        | InterruptKind::Error => (question.kind, question.cause),
+    }
 }
 
 /// How long a question stays open: as the most impatient of the calls that it asks about wants it.

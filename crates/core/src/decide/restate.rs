@@ -200,7 +200,10 @@ fn ask_again(action: &Action, call: RestatedCall) -> (Restated, Ask) {
         } => {
             let verdict = verdict.meet(&action.verdict);
             let (allowed, description) = match &verdict {
-                Verdict::Ask(terms) => (Ok(terms.allowed.clone()), terms.description.clone()),
+                Verdict::Ask(terms) => (
+                    Ok(terms.allowed.clone()),
+                    terms.told(&tool.name, &action.params),
+                ),
                 Verdict::Allow => (Ok(Allowed::standard()), None),
                 Verdict::Deny => (refuse_only(), None),
             };

@@ -168,6 +168,7 @@ pub(super) fn asked_in(interrupt: &Interrupt) -> Option<&[Interrupt]> {
         | Subject::Model
         | Subject::Node { .. }
         | Subject::Question { .. }
+        | Subject::Output { .. }
         | Subject::Confirmation { .. } => None,
     })
 }
@@ -240,7 +241,10 @@ fn describe(state: &State, spelt: &str, asked: &[Interrupt], held: &[ActionId]) 
         let call = state.actions.get(&ask.action_id);
         let what = match (call, &ask.subject) {
             (Some(action), _) => shown(action),
-            (None, Subject::Confirmation { .. } | Subject::Question { .. }) => {
+            (
+                None,
+                Subject::Confirmation { .. } | Subject::Question { .. } | Subject::Output { .. },
+            ) => {
                 let text = ask.description.clone().unwrap_or_default();
                 text.lines().next().unwrap_or_default().to_owned()
             }
@@ -344,7 +348,7 @@ fn is_asked_anew(state: &State, restored: InterruptId, ask: &Ask) -> bool {
             action.is_some_and(|action| action.status == held)
         }
         Subject::Node { side, .. } => *side == Side::After,
-        Subject::Confirmation { .. } => true,
+        Subject::Confirmation { .. } | Subject::Output { .. } => true,
         // A tool is entered again, and asks again.
         Subject::Question { action, .. } => action.is_none(),
         Subject::Model | Subject::Effect { .. } | Subject::Restored { .. } => false,

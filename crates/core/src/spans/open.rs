@@ -264,6 +264,12 @@ fn chat_end(event: &Event) -> ChatEnd {
             model: model.clone(),
         };
     }
+    if let Event::OutputHeld { reply, .. } = event {
+        return ChatEnd::Replied {
+            usage: reply.usage,
+            model: reply.model.clone(),
+        };
+    }
     if let Event::ModelFailed { seen, .. } = event {
         return match seen {
             Seen::ByItsDriver => ChatEnd::Failed,
@@ -297,6 +303,7 @@ fn call_end(of: ActionId, event: &Event) -> CallEnd {
         | Event::RunStarted { .. }
         | Event::ModelStarted { .. }
         | Event::ModelReplied { .. }
+        | Event::OutputHeld { .. }
         | Event::ModelFailed { .. }
         | Event::InterruptRaised(_)
         | Event::Answered { .. }

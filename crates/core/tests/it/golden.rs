@@ -111,6 +111,7 @@ fn asking_terms() -> Terms {
         requires_token: true,
         timeout: Some(Span::from_secs(300)),
         on_timeout: OnTimeout::Reject,
+        flags: vec![],
     }
 }
 
@@ -1266,6 +1267,7 @@ fn definition() -> Definition {
         subagents: vec![],
         strict: false,
         confirm: Some(confirmation()),
+        guardrails: BTreeMap::new(),
     }
 }
 

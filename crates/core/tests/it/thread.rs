@@ -753,6 +753,7 @@ pub(crate) fn thinking(state: &State, of: &FramePath) -> Option<u32> {
         Work::AwaitModel { frame, attempt } if frame == *of => Some(attempt),
         Work::AwaitModel { .. }
         | Work::CallModel { .. }
+        | Work::Say { .. }
         | Work::Start { .. }
         | Work::Settle { .. }
         | Work::LookUp { .. } => None,

@@ -138,6 +138,7 @@ spec:
                             requires_token: true,
                             timeout: Some(Span::from_secs(900)),
                             on_timeout: OnTimeout::Reject,
+                            flags: vec![],
                         },
                     },
                 ),
@@ -161,6 +162,7 @@ spec:
         subagents: Vec::new(),
         strict: true,
         confirm: Some(Confirmation::standard()),
+        guardrails: BTreeMap::new(),
     };
     assert_eq!(loaded.definition, expected);
     assert_eq!(loaded.warnings, []);

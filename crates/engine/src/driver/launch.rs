@@ -11,7 +11,7 @@ use tokio::{
 
 use super::{Driver, Lease};
 use crate::{
-    Error,
+    Agent, Error,
     flight::{Flight, Landing},
     turn::Turn,
 };
@@ -33,6 +33,7 @@ impl Driver {
                 Flight::Model { frame, attempt } => {
                     self.launch_model(frame.clone(), *attempt).await?
                 }
+                Flight::Say { frame, attempt } => self.launch_say(frame.clone(), *attempt).await?,
                 Flight::Call { action, attempt } => self.launch_call(*action, *attempt).await?,
                 Flight::LookUp { action } => self.launch_lookup(*action).await?,
             };
@@ -62,6 +63,37 @@ impl Driver {
         frame: FramePath,
         attempt: u32,
     ) -> Result<Option<AbortHandle>, Error> {
+        let Some((agent, turn)) = self.turn(frame, attempt).await? else {
+            return Ok(None);
+        };
+        let transcript = self.transcript().await?;
+        let (engine, key) = (self.engine.clone(), self.thread.key.clone());
+        let flight =
+            async move { crate::turn::call_model(&engine, &key, &agent, &transcript, turn).await };
+        Ok(Some(self.flights.spawn(flight)))
+    }
+
+    /// What a person lets be said is judged as if it were said just now.
+    pub(super) async fn launch_say(
+        &mut self,
+        frame: FramePath,
+        attempt: u32,
+    ) -> Result<Option<AbortHandle>, Error> {
+        let Some((agent, turn)) = self.turn(frame, attempt).await? else {
+            return Ok(None);
+        };
+        let transcript = self.transcript().await?;
+        let (engine, key) = (self.engine.clone(), self.thread.key.clone());
+        let flight =
+            async move { crate::turn::say_held(&engine, &key, &agent, &transcript, turn).await };
+        Ok(Some(self.flights.spawn(flight)))
+    }
+
+    async fn turn(
+        &self,
+        frame: FramePath,
+        attempt: u32,
+    ) -> Result<Option<(Arc<Agent>, Turn)>, Error> {
         let state = &self.thread.state;
         let frame_state = state.active().and_then(|active| active.frames.get(&frame));
         let (Some(run), Some(definition)) = (&state.run, frame_state.map(|it| it.definition))
@@ -76,12 +108,9 @@ impl Driver {
             .engine
             .agent(&self.thread.key.tenant, definition)
             .await?;
-        let transcript = self.transcript().await?;
-        let engine = self.engine.clone();
-        let key = self.thread.key.clone();
         let active = self.thread.state.active();
         let left = active.map(|active| active.limits.time.saturating_sub(active.worked));
-        let silence = engine.options().model_timeout.into();
+        let silence = self.engine.options().model_timeout.into();
         let turn = Turn {
             frame,
             attempt,
@@ -93,9 +122,7 @@ impl Driver {
             grants,
             room,
         };
-        let flight =
-            async move { crate::turn::call_model(&engine, &key, &agent, &transcript, turn).await };
-        Ok(Some(self.flights.spawn(flight)))
+        Ok(Some((agent, turn)))
     }
 
     pub(super) async fn launch_call(

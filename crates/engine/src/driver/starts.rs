@@ -44,7 +44,10 @@ impl Driver {
                 }
                 let found = match work {
                     // What is in the air is awaited, and nothing follows.
-                    Work::CallModel { .. } | Work::Start { .. } | Work::LookUp { .. }
+                    Work::CallModel { .. }
+                    | Work::Say { .. }
+                    | Work::Start { .. }
+                    | Work::LookUp { .. }
                         if self.engine.is_draining() =>
                     {
                         None
@@ -70,8 +73,13 @@ impl Driver {
                         started.insert(flight);
                         None
                     }
+                    Work::Say { .. } if !ours => {
+                        started.insert(flight);
+                        None
+                    }
                     Work::CallModel { .. }
                     | Work::AwaitModel { .. }
+                    | Work::Say { .. }
                     | Work::Start { .. }
                     | Work::Settle { .. }
                     | Work::LookUp { .. } => None,

@@ -37,6 +37,7 @@ pub(super) fn instead(state: &State, work: &Work, now: Timestamp) -> Option<Wron
         }
         Work::CallModel { .. }
         | Work::AwaitModel { .. }
+        | Work::Say { .. }
         | Work::Start { .. }
         | Work::LookUp { .. } => None,
     }

@@ -196,6 +196,7 @@ pub(crate) fn definition(tools: Vec<ToolSpec>, gates: &[(&str, Gate)]) -> Defini
         subagents: Vec::new(),
         strict: false,
         confirm: None,
+        guardrails: BTreeMap::new(),
     }
 }
 

@@ -28,7 +28,7 @@ pub(crate) fn fields(interrupt: &Interrupt) -> Option<Vec<InputField>> {
         Subject::Action { .. } => {
             yes_or_no(&interrupt.asks, "Approve").or_else(|| selection(&interrupt.asks))
         }
-        Subject::Effect { .. } => selection(&interrupt.asks),
+        Subject::Effect { .. } | Subject::Output { .. } => selection(&interrupt.asks),
     }
 }
 

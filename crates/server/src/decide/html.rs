@@ -625,6 +625,7 @@ fn thing(body: &mut String, question: &Question, at: usize, ask: &Ask) {
         }
         // These words are all that there is to it.
         Subject::Confirmation { .. } => return said(body, &question.text),
+        Subject::Output { .. } => body.push_str("<h2>Held back</h2>\n"),
         Subject::Model
         | Subject::Node { .. }
         | Subject::Question { .. }

@@ -8,7 +8,7 @@ use std::{
 
 use reqwest::{
     Client, Method, Request, Response, StatusCode, Url,
-    header::{CONTENT_TYPE, HeaderValue},
+    header::{CONTENT_TYPE, HeaderMap, HeaderValue},
 };
 use tokio::time::{Instant, timeout, timeout_at};
 
@@ -77,8 +77,37 @@ impl Outbound {
     ///
     /// The host may not be talked to, or cannot be; the answer is not a 200, too long, too late, or no text.
     pub async fn get(&self, url: &str, patience: Patience) -> Result<String, NotReached> {
-        let deadline = Instant::now() + patience.time;
         let request = Request::new(Method::GET, self.url(url)?);
+        self.body(request, patience).await
+    }
+
+    /// The body of the answer to a `POST` of this JSON.
+    ///
+    /// # Errors
+    ///
+    /// As [`Outbound::get`].
+    pub(crate) async fn ask(
+        &self,
+        url: &str,
+        headers: HeaderMap,
+        json: String,
+        patience: Patience,
+    ) -> Result<String, NotReached> {
+        let mut request = Request::new(Method::POST, self.url(url)?);
+        *request.headers_mut() = headers;
+        let sent = request.headers_mut().entry(CONTENT_TYPE);
+        sent.or_insert(HeaderValue::from_static("application/json"));
+        *request.body_mut() = Some(json.into());
+        self.body(request, patience).await
+    }
+
+    /// Whether this may be asked at all, as far as that is known without asking anybody.
+    pub(crate) fn check_url(&self, url: &str) -> Result<(), NotReached> {
+        self.url(url).map(drop)
+    }
+
+    async fn body(&self, request: Request, patience: Patience) -> Result<String, NotReached> {
+        let deadline = Instant::now() + patience.time;
         let mut response = self.send(request, patience.time).await?;
         let status = response.status();
         if status.is_redirection() {

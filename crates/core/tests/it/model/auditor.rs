@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use holdpoint_core::{
-    ActionId, AfterUnknown, Decision, Digest, Effect, Entry, Event, Fate, Finish, FramePath, Grant,
-    GrantId, InterruptId, Lookup, Outcome, Params, PrincipalKind, Scope, Subject, ToolKind,
-    Verdict,
+    ActionId, AfterUnknown, Ask, Decision, Digest, Effect, Entry, Event, Fate, Finish, FramePath,
+    Grant, GrantId, Interrupt, InterruptId, InterruptKind, Lookup, Outcome, Params, PrincipalKind,
+    Scope, Subject, ToolKind, Verdict,
 };
 
 use crate::thread::TENANT;
@@ -23,6 +23,8 @@ pub(super) struct Watched {
     grant: Option<GrantId>,
     /// A person must allow it.
     gated: bool,
+    /// Guardrails have found something about it.
+    flagged: bool,
     tool: String,
     params: Params,
     /// The one call that may run.
@@ -52,6 +54,10 @@ pub(super) struct Auditor {
     /// What people granted in this thread, with how often it was used.
     grants: BTreeMap<GrantId, Grant>,
     tasks: BTreeMap<FramePath, ActionId>,
+    /// What is held back in each frame: the words, and whether a person lets them be said.
+    words: BTreeMap<FramePath, (String, bool)>,
+    /// About which frame's words the questions are.
+    reviews: BTreeMap<InterruptId, FramePath>,
 }
 
 impl Auditor {
@@ -94,10 +100,21 @@ impl Auditor {
 
     pub(super) fn see(&mut self, entry: &Entry) {
         match &entry.event {
-            Event::RunStarted { .. } => (self.stopped, self.paused) = (false, false),
+            Event::RunStarted { .. } => {
+                (self.stopped, self.paused) = (false, false);
+                self.words.clear();
+            }
+            Event::OutputHeld { frame, reply, .. } => {
+                let words = (reply.text.clone(), false);
+                assert!(
+                    self.words.insert(frame.clone(), words).is_none(),
+                    "held twice"
+                );
+            }
             Event::Paused => self.paused = true,
             Event::Continued => self.paused = false,
             Event::InterruptRaised(interrupt) => {
+                self.see_review(interrupt);
                 let node = |subject: &Subject| matches!(subject, Subject::Node { .. });
                 if interrupt.asks.iter().any(|ask| node(&ask.subject)) {
                     self.held.insert(interrupt.id, interrupt.frame.clone());
@@ -175,8 +192,23 @@ impl Auditor {
                 assert!(watched.starts > 0 && !watched.closed, "not in flight");
                 watched.cleared = true;
             }
-            Event::ModelStarted { frame, .. } => self.expect_going(frame),
-            Event::ModelReplied { frame, calls, .. } => {
+            Event::ModelStarted { frame, .. } => {
+                self.expect_going(frame);
+                assert!(
+                    !self.words.contains_key(frame),
+                    "asked again, with words held back"
+                );
+            }
+            Event::ModelReplied {
+                frame, calls, text, ..
+            } => {
+                if let Some((words, cleared)) = self.words.remove(frame) {
+                    let by_person = entry.header.by.kind == PrincipalKind::User && calls.is_empty();
+                    assert!(
+                        by_person || cleared && words == *text,
+                        "nobody let that be said"
+                    );
+                }
                 for called in calls {
                     if let Fate::Action {
                         id,
@@ -200,6 +232,7 @@ impl Auditor {
                             frame: frame.clone(),
                             grant: grant.as_ref().map(|used| used.grant),
                             gated: *verdict != Verdict::Allow,
+                            flagged: !verdict.flags().is_empty(),
                             tool: called.call.name.clone(),
                             hash: params.hash(&called.call.name, version),
                             params,
@@ -219,6 +252,15 @@ impl Auditor {
                 let given = decisions.iter().filter_map(|it| it.grant.as_deref());
                 for grant in given.filter(|it| it.terms.scope == Scope::Thread) {
                     self.grants.insert(grant.id, grant.clone());
+                }
+                if let Some(frame) = self.reviews.remove(interrupt) {
+                    match &decisions[0].decision {
+                        Decision::Approve { .. } => {
+                            self.words.get_mut(&frame).expect("held").1 = true;
+                        }
+                        Decision::Reject { .. } => drop(self.words.remove(&frame)),
+                        _ => {}
+                    }
                 }
                 assert_ne!(entry.header.by.kind, PrincipalKind::Agent);
                 assert_eq!(entry.header.by.tenant, TENANT);
@@ -282,6 +324,7 @@ impl Auditor {
                 self.actions.insert(*compensation, bound);
             }
             Event::Restored { held, doubted, .. } => {
+                self.words.retain(|_, (_, cleared)| !*cleared);
                 for id in held {
                     let watched = self.watched(*id);
                     (watched.gated, watched.allowed, watched.grant) = (true, None, None);
@@ -317,11 +360,33 @@ impl Auditor {
             }
             Event::StopRequested { closed, .. } => {
                 self.stopped = true;
+                self.words.clear();
                 for action in closed {
                     self.watched(*action).closed = true;
                 }
             }
             _ => {}
+        }
+    }
+
+    /// What guardrails found is asked about as a review, and nothing else is.
+    fn see_review(&mut self, interrupt: &Interrupt) {
+        let flagged = |ask: &Ask| {
+            let call = matches!(ask.subject, Subject::Action { .. });
+            call && self.actions[&ask.action_id].flagged
+        };
+        let held = |ask: &Ask| matches!(ask.subject, Subject::Output { .. });
+        let asks = &interrupt.asks;
+        let expected = asks.iter().any(|ask| flagged(ask) || held(ask));
+        if interrupt.kind != InterruptKind::Error {
+            assert_eq!(
+                interrupt.kind == InterruptKind::Review,
+                expected,
+                "{asks:?}"
+            );
+        }
+        if asks.iter().any(held) {
+            self.reviews.insert(interrupt.id, interrupt.frame.clone());
         }
     }
 

@@ -1,7 +1,7 @@
 //! What can happen in a random life, and what is made of a random number.
 
 use holdpoint_core::{
-    ActionId, Allowed, Decision, DecisionKind, Digest, Effect, GrantTerms, Hooks, JudgedCall,
+    ActionId, Allowed, Decision, DecisionKind, Digest, Effect, Flag, GrantTerms, Hooks, JudgedCall,
     Lookup, Matches, OnTimeout, Outcome, Proof, Scope, Span, State, Terms, ToolCall, ToolKind,
     Verdict,
 };
@@ -48,7 +48,7 @@ pub(super) enum Move {
 pub(super) type Reply = Vec<(u8, u8, u8)>;
 
 pub(super) fn reply() -> impl Strategy<Value = Reply> {
-    prop::collection::vec((0..9_u8, 0..3_u8, 0..11_u8), 0..4)
+    prop::collection::vec((0..9_u8, 0..3_u8, 0..12_u8), 0..4)
 }
 
 pub(super) fn a_move() -> impl Strategy<Value = Move> {
@@ -125,6 +125,11 @@ pub(super) fn some_calls(reply: &Reply, depth: usize) -> Vec<JudgedCall> {
                     ..Terms::new(Allowed::standard())
                 };
                 call(&id, tool, arguments, Verdict::Ask(terms))
+            }
+            10 => {
+                let flags = vec![Flag::new("cards", "a number")];
+                let verdict = [Verdict::Allow, gated()][at % 2].clone();
+                call(&id, tool, arguments, verdict.flagged(flags))
             }
             _ => JudgedCall {
                 id: ActionId::from_bytes([0; 16]),

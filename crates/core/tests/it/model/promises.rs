@@ -75,7 +75,9 @@ pub(super) fn check_state(state: &State) {
                         | Work::LookUp { action, .. } => {
                             state.actions[action].role == Role::Compensation
                         }
-                        Work::CallModel { .. } | Work::AwaitModel { .. } => false,
+                        Work::CallModel { .. } | Work::AwaitModel { .. } | Work::Say { .. } => {
+                            false
+                        }
                     };
                     // Only what a person wants undone since.
                     assert!(
@@ -86,6 +88,13 @@ pub(super) fn check_state(state: &State) {
                 Subject::Confirmation { .. } => {
                     let frame = &state.active().unwrap().frames[&interrupt.frame];
                     assert!(interrupt.frame.is_root() && frame.phase == FramePhase::Done);
+                }
+                Subject::Output { text, .. } => {
+                    let frame = &state.active().unwrap().frames[&interrupt.frame];
+                    assert!(
+                        matches!(frame.phase, FramePhase::Held { text: held, .. } if held == text),
+                        "a question about words that nothing holds"
+                    );
                 }
                 Subject::Question { action, .. } => {
                     let on = Wait::Answer {
@@ -103,6 +112,7 @@ pub(super) fn check_state(state: &State) {
             }
         }
     }
+    check_held(state);
     check_frames(state);
     let work = next(state);
     let reopened = |action: &holdpoint_core::Action| action.doubt == Doubt::Reopened;
@@ -136,6 +146,23 @@ pub(super) fn check_state(state: &State) {
             );
         }
         Some(other) => panic!("{other:?}"),
+    }
+}
+
+/// Whoever holds words back asks somebody about them; after a backup, once it is said that the run goes on.
+fn check_held(state: &State) {
+    let Some(active) = state.active() else { return };
+    for (path, frame) in &active.frames {
+        if !matches!(frame.phase, FramePhase::Held { .. }) {
+            continue;
+        }
+        let about = |it: &Interrupt| {
+            let mut asks = it.asks.iter();
+            let held = |ask: &Ask| matches!(ask.subject, Subject::Output { .. });
+            it.frame == *path && asks.any(held) || is_restored(it)
+        };
+        let mut interrupts = state.interrupts.values();
+        assert!(interrupts.any(about), "held for ever");
     }
 }
 
