@@ -7,6 +7,7 @@ mod drift;
 mod forks;
 mod frames;
 mod grants;
+mod guardrails;
 mod late;
 mod limits;
 mod outside;
