@@ -11,6 +11,7 @@
 )]
 
 mod golden;
+mod golden_guardrails;
 mod head;
 mod life;
 mod model;
