@@ -6,6 +6,7 @@
 
 mod bench;
 mod builtins;
+mod checkers;
 mod code;
 mod deadlines;
 mod drivers;
@@ -42,6 +43,7 @@ fn main() {
         floods::tests(),
         builtins::tests(),
         sandbox::tests(),
+        checkers::tests(),
     ];
     libtest_mimic::run(
         &Arguments::from_args(),
