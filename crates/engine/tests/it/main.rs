@@ -4,6 +4,7 @@
 
 mod adopt;
 mod drift;
+mod guardrails;
 mod life;
 mod outbox;
 mod peers;

@@ -16,7 +16,7 @@ use holdpoint_core::{
     Params, Policy, Principal, Ruling, Runner, Sampling, Span, State, ThreadId, ToolCall, ToolKind,
     ToolSpec,
 };
-use holdpoint_engine::{Agent, Engine, Error, Kit, Options, RunView, Submitted};
+use holdpoint_engine::{Agent, Engine, Error, Kit, Options, RunView, Submitted, Watcher};
 use holdpoint_models::{Delta, Failure, Model, Reply, Request};
 use holdpoint_store::{SharedStore, SqliteStore, ThreadKey};
 use holdpoint_tools::{Call, Registry, SteppedTool, Tool, Watchdog};
@@ -268,7 +268,21 @@ impl Place {
         self.build(model, tools)
     }
 
-    fn build(&self, model: Arc<dyn Model>, mut registry: Registry) -> Engine {
+    /// The same, with somebody who is told what happens.
+    pub(crate) fn engine_watched(&self, tools: Registry, watcher: Arc<dyn Watcher>) -> Engine {
+        self.build_watched(Arc::new(Scripted(self.script)), tools, Some(watcher))
+    }
+
+    fn build(&self, model: Arc<dyn Model>, registry: Registry) -> Engine {
+        self.build_watched(model, registry, None)
+    }
+
+    fn build_watched(
+        &self,
+        model: Arc<dyn Model>,
+        mut registry: Registry,
+        watcher: Option<Arc<dyn Watcher>>,
+    ) -> Engine {
         let store: SharedStore = Arc::new(
             SqliteStore::open(&self.folder.path().join("t.db"), &Default::default()).unwrap(),
         );
@@ -289,7 +303,7 @@ impl Place {
             pending_per_run: 4,
             drives: holdpoint_engine::Drives::Itself,
         };
-        Engine::new(store, kit, options, None)
+        Engine::new(store, kit, options, watcher)
     }
 }
 
