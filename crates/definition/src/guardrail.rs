@@ -8,7 +8,6 @@ use holdpoint_core::{
     CheckedBy, Definition, Guarded, Guardrail, HttpMethod, McpServer, Subagent, is_name,
 };
 use holdpoint_yaml::{Field, Fields, Report, join, quoted, suggest};
-use serde_json::json;
 
 use crate::{
     command::{self, Base},
@@ -149,11 +148,9 @@ fn read_checker(
 }
 
 fn read_address(fields: &Fields<'_>, place: &Field<'_>, report: &mut Report) -> Option<CheckedBy> {
-    // The case is the body, so there is nothing to stand in the address.
-    let nothing = json!({"type": "object", "additionalProperties": false});
-    let read = http::read_from(fields, HttpMethod::Post, Some(&nothing), report)?;
+    let read = http::read_from(fields, HttpMethod::Post, None, report)?;
     if read.carries_key() || !read.arguments().is_empty() {
-        let help = "leave what stands in braces out: the case is the body of the request";
+        let help = "leave out what stands in braces: what is looked at is the body of the request";
         place.problem("nothing is filled into this address", help, report);
         return None;
     }

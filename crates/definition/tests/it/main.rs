@@ -7,6 +7,7 @@ mod confirm;
 mod examples;
 mod gates;
 mod good;
+mod guardrails;
 mod http;
 mod models;
 mod names;

@@ -691,7 +691,18 @@ fn decisions(body: &mut String, question: &Question, asks: &[Ask], filled: Fille
         }
         let wants_message = [DecisionKind::Reject, DecisionKind::Respond];
         if kinds.iter().any(|kind| wants_message.contains(kind)) {
-            let label = "Message<small>The agent reads it.</small>";
+            let label = match ask.subject {
+                Subject::Output { .. } => {
+                    "Message<small>What is said instead; or why not, which the agent reads.</small>"
+                }
+                Subject::Action { .. }
+                | Subject::Effect { .. }
+                | Subject::Model
+                | Subject::Node { .. }
+                | Subject::Question { .. }
+                | Subject::Confirmation { .. }
+                | Subject::Restored { .. } => "Message<small>The agent reads it.</small>",
+            };
             written(body, label, &nth("m", at), filled);
         }
         let wants_result = [DecisionKind::Committed, DecisionKind::Answer];

@@ -59,7 +59,7 @@ impl Story for Watching {
     async fn see(&mut self, seen: &Seen) {
         match seen {
             Seen::Event(entry) => {
-                let view = EventView::new(entry);
+                let view = EventView::followed(entry);
                 if let Err(error) = run::record(&mut self.out, view.seq, &view.name, &view) {
                     tracing::error!(%error, "an event could not be shown");
                     return self.close();

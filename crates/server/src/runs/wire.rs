@@ -1,6 +1,6 @@
 //! What the runs API says, as JSON.
 
-use holdpoint_core::{Entry, RunId, State, ThreadId};
+use holdpoint_core::{Entry, Event, RunId, State, ThreadId};
 use holdpoint_engine::{InterruptView, RunSummary};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -127,6 +127,9 @@ impl EventView {
             for hidden in ["type", "nonce", "epoch", "key", "head", "carried"] {
                 fields.remove(hidden);
             }
+            if let Some(Value::Object(reply)) = fields.get_mut("reply") {
+                reply.remove("carried");
+            }
             if let Some(Value::Object(requester)) = fields.get_mut("requester") {
                 for hidden in ["roles", "permissions", "credential"] {
                     requester.remove(hidden);
@@ -142,6 +145,16 @@ impl EventView {
             hash: entry.hash.to_string(),
             data,
         }
+    }
+
+    /// The same for whoever follows a run: without what a model said and a person has not let pass. Whoever reviews that
+    /// reads it in the question.
+    pub(crate) fn followed(entry: &Entry) -> Self {
+        let mut view = Self::new(entry);
+        if let (Event::OutputHeld { .. }, Value::Object(fields)) = (&entry.event, &mut view.data) {
+            fields.remove("reply");
+        }
+        view
     }
 }
 

@@ -3,6 +3,7 @@
 mod access;
 mod chat;
 mod doubt;
+mod guardrails;
 mod interrupts;
 mod jwt;
 mod metrics;
