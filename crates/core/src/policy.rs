@@ -99,7 +99,9 @@ impl Terms {
     /// Why no grant lets a call pass, where none does: it must always be asked about, or a grant is no token.
     #[must_use]
     pub const fn bars_grants(&self) -> Option<&'static str> {
-        if self.always_ask {
+        if !self.flags.is_empty() {
+            Some("a guardrail has flagged this call")
+        } else if self.always_ask {
             Some("this tool must always be asked about")
         } else if self.requires_token {
             Some("every call of this tool takes a token")

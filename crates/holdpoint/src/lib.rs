@@ -57,13 +57,13 @@ pub mod manager;
 mod document {}
 
 pub use holdpoint_core::{
-    Actor, Allowed, Answer, Answers, Basis, Breakpoints, Builtin, Cause, Choice, Decision,
-    DecisionKind, Definition, EditedAction, Effect, Entry, Event, Gate, Grant, GrantId, GrantTerms,
-    HttpBody, HttpHeader, HttpMethod, HttpRequest, InterruptId, InterruptKind, InterruptMode,
-    InterruptStatus, Limits, Lookup, Matches, Message, OnTimeout, Outcome, Params, Policy, Preview,
-    PreviewForm, Principal, PrincipalKind, Prompt, Recalled, Refusal, Rule, Ruling, RunId, Runner,
-    Scope, Span, State, Status, Subagent, Template, ThreadId, Timestamp, ToolCall, ToolSpec,
-    Transcript, UrlTemplate,
+    Actor, Allowed, Answer, Answers, Basis, Breakpoints, Builtin, Case, Cause, CheckedBy, Choice,
+    Decision, DecisionKind, Definition, EditedAction, Effect, Entry, Event, Finding, Flag, Gate,
+    Grant, GrantId, GrantTerms, Guarded, Guardrail, HttpBody, HttpHeader, HttpMethod, HttpRequest,
+    InterruptId, InterruptKind, InterruptMode, InterruptStatus, Limits, Lookup, Matches, Message,
+    OnTimeout, Outcome, Params, Policy, Preview, PreviewForm, Principal, PrincipalKind, Prompt,
+    Recalled, Refusal, Rule, Ruling, RunId, Runner, Scope, Span, State, Status, Subagent, Template,
+    ThreadId, Timestamp, ToolCall, ToolSpec, Transcript, UrlTemplate,
 };
 pub use holdpoint_definition::{Loaded, Problem, Problems, load, load_str};
 pub use holdpoint_engine::{
@@ -73,6 +73,6 @@ pub use holdpoint_engine::{
 pub use holdpoint_models::{Delta, End, Failure, Model, Reply, Request, Scripted};
 pub use holdpoint_store::{SharedStore, ThreadKey, open};
 pub use holdpoint_tools::{
-    Call, Question, StepContext, StepFailed, StepTrouble, SteppedTool, Tool, Watchdog, approved,
-    enter, function, reason,
+    Call, Checker, NoSuchChecker, Question, StepContext, StepFailed, StepTrouble, SteppedTool,
+    Tool, Watchdog, approved, checker, enter, function, reason,
 };

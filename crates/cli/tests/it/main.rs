@@ -7,6 +7,7 @@ mod answers;
 mod asking;
 mod builtins;
 mod collector;
+mod guardrails;
 mod hostile;
 mod leaving;
 mod life;

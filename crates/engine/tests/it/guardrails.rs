@@ -554,3 +554,43 @@ async fn who_is_not_there_to_look_is_missed_at_once() {
     let guarded = plain.guard("g", Guardrail::keywords(["x"]));
     assert!(engine.prepare(guarded).unwrap().is_gated());
 }
+
+#[tokio::test]
+async fn in_a_fork_and_after_a_backup_the_same_words_are_reviewed_anew() {
+    let (place, _) = place(blabs);
+    let engine = place.engine_of(Arc::new(Scripted(blabs)), cards(&Arc::default()));
+    let clerk = guarded(definition(vec![pay()], &[]));
+    let clerk = engine.publish("local", clerk).await.unwrap();
+    run(&engine, &clerk, "a").await;
+    let backup = place.copy().await;
+    let forked = engine.fork(&me(), &key("a"), None, "b").await.unwrap();
+    forked.finish().await.unwrap();
+    let shown = engine.view(&key("b")).await.unwrap();
+    assert_eq!(shown.cause.as_deref(), Some("review"));
+    let request = &shown.interrupts[0].value.action_requests[0];
+    assert_eq!(request.preview.as_ref().unwrap().body, SECRET);
+    let thread = state(&engine, "b").await;
+    let asked = thread.interrupts.values().next().unwrap();
+    let words = engine.reason(&key("b"), &thread, asked).await.unwrap();
+    assert!(words.ends_with(SECRET), "{words}");
+    let done = answer(&engine, "b", vec![Decision::APPROVE]).await.unwrap();
+    assert_eq!(done.output.as_deref(), Some(SECRET));
+    assert_eq!(
+        view(&engine, "a").await.status,
+        "waiting",
+        "where it was forked from"
+    );
+    let there = backup.engine_of(Arc::new(Scripted(blabs)), cards(&Arc::default()));
+    there.adopt().await.unwrap();
+    let asked = answer(&there, "a", vec![Decision::APPROVE]).await.unwrap();
+    assert_eq!(
+        asked.cause.as_deref(),
+        Some("review"),
+        "first whether it goes on, then this"
+    );
+    let shown = there.view(&key("a")).await.unwrap();
+    let request = &shown.interrupts[0].value.action_requests[0];
+    assert_eq!(request.preview.as_ref().unwrap().body, SECRET);
+    let done = answer(&there, "a", vec![Decision::APPROVE]).await.unwrap();
+    assert_eq!(done.output.as_deref(), Some(SECRET));
+}
