@@ -13,5 +13,6 @@
 mod golden;
 mod head;
 mod life;
+mod mcp;
 mod model;
 mod thread;
