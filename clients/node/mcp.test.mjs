@@ -522,3 +522,119 @@ test("hostile: any name of a tool becomes one that models take", async () => {
   assert.equal(new Set(listed).size, names.length);
   for (const name of listed) assert.match(name, /^h__[A-Za-z0-9_-]{1,61}$/);
 });
+
+// ---- through a server of ours, and where servers are not to be had ----
+
+/** Serves the agent of this folder; gives its address, and what it logs. */
+async function serving(context, store) {
+  const words = ["serve", "--dev", "agent.yaml", "--store", store, "--listen", "127.0.0.1:0"];
+  const { running, ended } = command.start(folder, { HOLDPOINT_LOG: "warn" }, words);
+  context.after(async () => {
+    running.kill("SIGKILL");
+    await ended;
+  });
+  const said = [];
+  const url = await new Promise((resolve, reject) => {
+    ended.then(() => reject(new Error(said.join("\n"))));
+    createInterface({ input: running.stderr }).on("line", (it) => {
+      said.push(it);
+      const found = it.match(/listens on (http:\S+)/);
+      if (found) resolve(found[1]);
+    });
+  });
+  const call = async (method, path, body) => {
+    const answered = await fetch(`${url}/api/v1/${path}`, { method, headers: { "Content-Type": "application/json" }, body: body && JSON.stringify(body) });
+    return { http: answered.status, ...(await answered.json()) };
+  };
+  const until = async (run, status) => {
+    for (let tries = 0; tries < 500; tries += 1) {
+      const view = await call("GET", `runs/${run}`);
+      if (view.status === status) return view;
+      await sleep(20);
+    }
+    assert.fail(JSON.stringify(await call("GET", `runs/${run}`)));
+  };
+  /** The question of this kind that is open. */
+  const question = async (kind, other) => {
+    for (let tries = 0; tries < 500; tries += 1) {
+      const { items } = await call("GET", "interrupts?status=pending");
+      const found = items.find((it) => it.type === kind && it.id !== other);
+      if (found) return found.id;
+      await sleep(20);
+    }
+    assert.fail(`no question: ${JSON.stringify(await call("GET", "interrupts"))}`);
+  };
+  const kill = async () => {
+    running.kill("SIGKILL");
+    await ended;
+  };
+  return { call, until, question, said, kill };
+}
+
+const start = { agent_id: "clerk", session_id: "s", input: "go" };
+const yes = { decisions: [{ type: "approve" }] };
+
+test("served: a server's own question is an interrupt like others, and its answer survives the server's death", async (context) => {
+  await agent(bank(), [["bank__pay", { to: "Ann" }]]);
+  const first = await serving(context, "sqlite:served.db");
+  const { run_id: run } = await first.call("POST", "runs", start);
+  await first.call("POST", `interrupts/${await first.question("approval")}/resolve`, yes);
+  const amount = await first.question("input");
+  await first.kill();
+  await gone(join(here, "mcp-bank.mjs"));
+  const second = await serving(context, "sqlite:served.db");
+  const answered = await second.call("POST", `interrupts/${amount}/resolve`, { input: { cents: 70 } });
+  assert.equal(answered.http, 200, JSON.stringify(answered));
+  const pin = await second.question("input", amount);
+  await second.call("POST", `interrupts/${pin}/resolve`, { input: { pin: "1234" } });
+  const done = await second.until(run, "finished");
+  assert.equal(done.output, "Ann has it: pays 70");
+  assert.equal((await ledger()).filter((it) => it.startsWith("pays")).length, 1);
+});
+
+test("served: a server that cannot be reached has the tools that it had, and calls of them fail without an effect", async (context) => {
+  const program = file("bank");
+  await agent({ bank: { ...bank().bank, command: [program] } }, [["bank__close", {}]]);
+  await writeFile(program, `#!/bin/sh\nexec ${node} ${join(here, "mcp-bank.mjs")}\n`, { mode: 0o755 });
+  const known = await serving(context, "sqlite:served.db");
+  await known.kill();
+  await writeFile(program, "#!/bin/sh\nexit 1\n", { mode: 0o755 });
+  const lame = await serving(context, "sqlite:served.db");
+  assert.ok(lame.said.some((it) => /the MCP server `bank`: .*code 1/.test(it)), lame.said.join("\n"));
+  const { run_id: run } = await lame.call("POST", "runs", start);
+  await lame.call("POST", `interrupts/${await lame.question("approval")}/resolve`, yes);
+  const done = await lame.until(run, "finished");
+  assert.match(done.output, /the MCP server `bank`: .*code 1/);
+  assert.deepEqual(await ledger(), []);
+});
+
+test("a server that never could be reached keeps the agent from running, and says why", async () => {
+  await agent({ bank: { command: ["sh", "-c", "echo no such account >&2; exit 4"] } }, [["bank__close", {}]]);
+  for (const words of [["run", "agent.yaml", "--input", "x"], ["serve", "--dev", "agent.yaml", "--listen", "127.0.0.1:0"], ["check", "--connect", "agent.yaml"]]) {
+    const refused = await command.start(folder, {}, words).ended;
+    assert.equal(refused.code, 2, refused.errors);
+    assert.match(refused.errors, /the MCP server `bank`: .*code 4.*no such account/s);
+  }
+});
+
+test("an address that is not public is not asked unless that is meant", async (context) => {
+  const servers = await bankOverHttp(context);
+  delete servers.bank.allow_private;
+  await agent(servers, [["bank__close", {}]]);
+  const refused = await command.start(folder, {}, ["check", "agent.yaml"]).ended;
+  assert.equal(refused.code, 2);
+  assert.match(refused.errors, /`127.0.0.1` is not a public address/);
+});
+
+test("check asks nobody unless it is told to, and then says what there is", async () => {
+  await agent(bank({ trust_hints: true, tools: ["balance", "close"] }), [["bank__close", {}]], { interrupt_on: { bank__close: false } });
+  const plain = await command.start(folder, {}, ["check", "agent.yaml"]).ended;
+  assert.deepEqual([plain.code, plain.out], [0, "agent.yaml: ok, agent clerk\n"]);
+  const asked = await command.start(folder, {}, ["check", "--connect", "agent.yaml"]).ended;
+  assert.equal(asked.out, "agent.yaml: ok, agent clerk\n  bank__balance  read, not asked about\n  bank__close  write, not asked about\n");
+  const misnamed = bank();
+  await agent(misnamed, [], { interrupt_on: { bank__clos: true } });
+  const refused = await command.start(folder, {}, ["check", "--connect", "agent.yaml"]).ended;
+  assert.equal(refused.code, 2);
+  assert.match(refused.errors, /no tool is called `bank__clos`.*bank__close/);
+});
