@@ -26,6 +26,7 @@ use crate::{
     quote::quote,
     tool::{no_compensation, no_lookup},
 };
+pub(crate) use exchange::explain;
 use exchange::{Answer, Exchange, Extent, Line, MAX_BODY};
 pub(crate) use fetcher::{Fetched, Fetcher, NotFetched};
 pub(crate) use headers::{check as check_headers, filled as filled_headers};

@@ -67,7 +67,7 @@ pub(crate) async fn run(cli: Cli) -> Exit {
         Command::Pause(args) => pause::pause(&args).await,
         Command::Continue(args) => pause::go_on(&args).await,
         Command::Grants(args) => grants::grants(&args).await,
-        Command::Check(args) => check::check(&args),
+        Command::Check(args) => check::check(&args).await,
         Command::Serve(args) => serve::serve(&args).await,
         Command::Keys(args) => keys::keys(&args).await,
         Command::Webhooks(args) => webhooks::webhooks(&args).await,

@@ -14,5 +14,6 @@ mod golden;
 mod golden_guardrails;
 mod head;
 mod life;
+mod mcp;
 mod model;
 mod thread;

@@ -9,6 +9,7 @@ mod gates;
 mod good;
 mod guardrails;
 mod http;
+mod mcp;
 mod models;
 mod names;
 mod problems;

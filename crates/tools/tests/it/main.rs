@@ -15,6 +15,7 @@ mod floods;
 mod hooks;
 mod http;
 mod journal;
+mod mcp;
 mod programs;
 mod registry;
 mod sandbox;
@@ -39,6 +40,7 @@ fn main() {
         http::secrets::tests(),
         registry::tests(),
         code::tests(),
+        mcp::tests(),
         programs::tests(),
         floods::tests(),
         builtins::tests(),
