@@ -320,7 +320,11 @@ pub(crate) fn details(event: &Event) -> Vec<String> {
                         let rule = rule.as_ref().map(|rule| format!(" ({})", line(rule)));
                         let rule = rule.unwrap_or_default();
                         match verdict {
-                            Verdict::Ask(_) => format!("{id}, a person is asked{rule}"),
+                            Verdict::Ask(terms) => {
+                                let flags = terms.flags.iter().map(flagged);
+                                let flags: String = flags.collect();
+                                format!("{id}, a person is asked{rule}{flags}")
+                            }
                             Verdict::Allow => format!("{id}, allowed{rule}"),
                             Verdict::Deny => format!("{id}, denied{rule}"),
                         }
@@ -389,6 +393,11 @@ fn words(decided: &Decided) -> Option<String> {
         Decision::Respond { message } => Some(format!("“{}”", line(message))),
         Decision::Committed { result } => Some(format!("result {}", line(&result.to_string()))),
     }
+}
+
+/// What a guardrail found about a call.
+fn flagged(flag: &Flag) -> String {
+    format!("; `{}`: {}", line(&flag.guardrail), line(&flag.reason))
 }
 
 fn retry(attempt: u32) -> String {

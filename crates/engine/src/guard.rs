@@ -87,7 +87,7 @@ pub(crate) async fn flags_of_words(
     text: &str,
     user: &Principal,
 ) -> Vec<Flag> {
-    if text.is_empty() {
+    if text.is_empty() || !looks_at_words(root, frame) {
         return Vec::new();
     }
     let case = Case::Output {
@@ -149,6 +149,9 @@ pub(crate) async fn edit_problem(
 }
 
 async fn flags_of_call(caller: Caller<'_>, tool: &str, args: &Params) -> Vec<Flag> {
+    if over(caller.root, caller.frame).is_empty() {
+        return Vec::new();
+    }
     let case = Case::Call {
         agent: name_at(caller.root, caller.frame),
         frame: caller.frame.clone(),

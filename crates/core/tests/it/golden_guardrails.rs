@@ -70,7 +70,7 @@ fn a_definition_with_guardrails_is_stored_as_it_was() {
     let definition = definition();
     assert_eq!(definition.flaw(), None);
     let text = definition.to_canonical().unwrap();
-    let stored = decode_definition(&Payload::json(text.clone().into_bytes())).unwrap();
+    let stored = decode_definition(&Payload::json(text.into_bytes())).unwrap();
     assert_eq!(stored.format, FORMAT, "older versions refuse it");
     check("guardrails.json", &stored);
     // One in a subagent is enough.
