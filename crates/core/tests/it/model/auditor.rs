@@ -351,6 +351,8 @@ impl Auditor {
                         "what was started was restated"
                     );
                     watched.hash = watched.params.hash(&watched.tool, &restated.tool.version);
+                    // What nobody can approve any more, nobody has to review.
+                    watched.flagged &= restated.verdict != Verdict::Deny;
                     (watched.gated, watched.allowed) = (true, None);
                 }
             }
