@@ -320,6 +320,7 @@ pub fn apply(state: &mut State, at: Timestamp, by: &Actor, event: &Event) {
             action,
             attempt: _,
             outcome,
+            artifact: _,
         } => {
             finished(state, *action, matches!(outcome, Finish::Done { .. }));
             rest(state, at, Seen::ByItsDriver);
@@ -362,6 +363,7 @@ pub fn apply(state: &mut State, at: Timestamp, by: &Actor, event: &Event) {
         Event::ActionLookedUp {
             action,
             lookup: _,
+            artifact: _,
             then,
         } => match then {
             AfterLookup::Settled => finished(state, *action, true),
@@ -380,6 +382,7 @@ pub fn apply(state: &mut State, at: Timestamp, by: &Actor, event: &Event) {
             action,
             attempt: _,
             outcome,
+            artifact: _,
             then,
         } => {
             match then {

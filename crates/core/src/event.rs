@@ -6,10 +6,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::{
-    Action, ActionId, Breakpoints, Decision, Digest, Effect, FramePath, Grant, GrantId, GrantUse,
-    Hooks, Interrupt, InterruptId, InterruptStatus, Limits, Lookup, Outcome, Params, Principal,
-    RunId, Shown, Span, State, ThreadId, ThreadKind, Timestamp, ToolCall, ToolFacts, ToolKind,
-    Verdict, Via,
+    Action, ActionId, Artifact, Breakpoints, Decision, Digest, Effect, FramePath, Grant, GrantId,
+    GrantUse, Hooks, Interrupt, InterruptId, InterruptStatus, Limits, Lookup, Outcome, Params,
+    Principal, RunId, Shown, Span, State, ThreadId, ThreadKind, Timestamp, ToolCall, ToolFacts,
+    ToolKind, Verdict, Via,
 };
 
 /// One thing that happened.
@@ -186,6 +186,9 @@ pub enum Event {
         attempt: u32,
         /// What it reported.
         outcome: Finish,
+        /// What is kept of it apart, where it was too long for a conversation: then it is both ends of that.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        artifact: Option<Box<Artifact>>,
     },
     /// A call was made, or may have been made, and its outcome is not known.
     ActionUnknown {
@@ -220,6 +223,9 @@ pub enum Event {
         action: ActionId,
         /// What it said.
         lookup: Lookup,
+        /// What is kept of its receipt apart, where that was too long for a conversation: then it is both ends of it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        artifact: Option<Box<Artifact>>,
         /// What follows.
         then: AfterLookup,
     },
@@ -232,6 +238,9 @@ pub enum Event {
         attempt: u32,
         /// What it reported.
         outcome: Outcome,
+        /// What is kept of it apart, where it was too long for a conversation: then it is both ends of that.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        artifact: Option<Box<Artifact>>,
         /// What follows.
         then: AfterLate,
     },

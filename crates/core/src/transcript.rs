@@ -6,9 +6,9 @@
 use std::collections::BTreeMap;
 
 use crate::{
-    ActionId, AfterLate, AfterLookup, AfterUnknown, Called, Carried, Decision, Event, Fate, Finish,
-    FramePath, Lookup, Memo, Memos, Message, Outcome, Params, Stop, ToolStatus, content_of,
-    preview,
+    ActionId, AfterLate, AfterLookup, AfterUnknown, Artifact, ArtifactAddress, Called, Carried,
+    Decision, Event, Fate, Finish, FramePath, Lookup, Memo, Memos, Message, Outcome, Params, Stop,
+    ToolStatus, content_of, preview,
 };
 
 /// The conversations of a thread: its agent's, and those of the subagents that are at work.
@@ -17,6 +17,7 @@ pub struct Transcript {
     root: Conversation,
     subagents: BTreeMap<FramePath, Conversation>,
     memos: Memos,
+    artifacts: BTreeMap<ArtifactAddress, Artifact>,
 }
 
 /// The messages of one frame.
@@ -70,6 +71,17 @@ impl Transcript {
         self.memos.of(action)
     }
 
+    /// The result of a call of this conversation that is kept apart under this address.
+    #[must_use]
+    pub fn artifact(&self, address: &ArtifactAddress) -> Option<&Artifact> {
+        self.artifacts.get(address)
+    }
+
+    /// All results that are kept apart, in the order of their addresses.
+    pub fn artifacts(&self) -> impl Iterator<Item = &Artifact> {
+        self.artifacts.values()
+    }
+
     /// How many messages there are in all.
     #[must_use]
     pub fn len(&self) -> usize {
@@ -96,6 +108,16 @@ impl Transcript {
     /// Adds what an event contributes.
     pub fn apply(&mut self, event: &Event) {
         self.memos.apply(event);
+        if let Event::ActionFinished { artifact, .. }
+        | Event::ActionLookedUp { artifact, .. }
+        | Event::LateOutcome { artifact, .. } = event
+            && let Some(artifact) = artifact
+        {
+            // What an address once named it names for good.
+            let address = artifact.address.clone();
+            let known = self.artifacts.entry(address);
+            known.or_insert_with(|| (**artifact).clone());
+        }
         if let Event::FrameOpened {
             frame,
             action,
@@ -334,6 +356,7 @@ impl Conversation {
                 action,
                 lookup: Lookup::Committed { receipt },
                 then: AfterLookup::Settled,
+                ..
             } => {
                 self.done(*action, &content_of(receipt));
             }
