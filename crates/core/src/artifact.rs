@@ -10,11 +10,11 @@
 //! assert_eq!(cut(&"x".repeat(MAX_RESULT + 1)).unwrap().size(), MAX_RESULT + 1);
 //! ```
 
-use std::{fmt, str::FromStr};
+use std::{borrow::Cow, fmt, str::FromStr};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _, de::IgnoredAny};
 
-use crate::{ActionId, Digest, Payload, ThreadId, hex};
+use crate::{ActionId, Codec, Digest, Payload, ThreadId, hex};
 
 /// How long a result may be to stand in a conversation as it is, in bytes of UTF-8.
 pub const MAX_RESULT: usize = 64 << 10;
@@ -221,9 +221,9 @@ impl Cut<'_> {
 
 /// A result as it is kept. It is that of one thread alone, so that nothing of other threads depends on it.
 #[derive(Serialize, Deserialize)]
-struct KeptArtifact {
+struct KeptArtifact<'t> {
     thread: ThreadId,
-    text: String,
+    text: Cow<'t, str>,
 }
 
 /// A result as it is kept apart: what refers to it, and its bytes.
@@ -234,9 +234,10 @@ struct KeptArtifact {
 pub fn keep_artifact(
     thread: ThreadId,
     address: ArtifactAddress,
-    text: String,
+    text: &str,
 ) -> Result<(Artifact, Payload), serde_json::Error> {
     let (size, digest) = (text.len() as u64, Digest::of(text.as_bytes()));
+    let text = Cow::Borrowed(text);
     let bytes = serde_json::to_vec(&KeptArtifact { thread, text })?;
     let kept = Digest::of(&bytes);
     let artifact = Artifact {
@@ -266,12 +267,15 @@ pub enum NotAsKept {
 /// It is not there, or not what was kept.
 pub fn read_artifact(artifact: &Artifact, payload: Option<&Payload>) -> Result<String, NotAsKept> {
     let address = || artifact.address.clone();
+    let payload = payload.filter(|it| it.codec != Codec::Erased);
     let payload = payload.ok_or_else(|| NotAsKept::Gone(address()))?;
-    let kept: Option<KeptArtifact> = (Digest::of(&payload.bytes) == artifact.kept)
+    let kept: Option<KeptArtifact<'_>> = (Digest::of(&payload.bytes) == artifact.kept)
         .then(|| serde_json::from_slice(&payload.bytes).ok())
         .flatten();
     match kept {
-        Some(kept) if Digest::of(kept.text.as_bytes()) == artifact.digest => Ok(kept.text),
+        Some(kept) if Digest::of(kept.text.as_bytes()) == artifact.digest => {
+            Ok(kept.text.into_owned())
+        }
         Some(_) | None => Err(NotAsKept::Changed(address())),
     }
 }
@@ -328,7 +332,7 @@ mod tests {
     }
 
     fn kept(text: &str) -> (Artifact, Payload) {
-        keep_artifact(ThreadId::from_bytes([3; 16]), address(), text.to_owned()).unwrap()
+        keep_artifact(ThreadId::from_bytes([3; 16]), address(), text).unwrap()
     }
 
     /// Whatever a text is made of, the rule holds.

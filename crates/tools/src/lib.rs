@@ -36,6 +36,7 @@ mod steps;
 mod tool;
 mod watchdog;
 
+pub use builtin::{kept_path, no_such_kept, read_kept};
 pub use function::function;
 pub use http::{NotReached, Outbound, Patience};
 pub use question::{Question, approved, reason, unanswerable};

@@ -13,7 +13,7 @@ use crate::thread::{Thread, done, driver, failed, lost, plain, with_lookup};
 fn some_artifact(action: ActionId, attempt: u32, text: &str) -> Artifact {
     let address = ArtifactAddress::of_result("grep", action, attempt);
     let thread = ThreadId::from_bytes([2; 16]);
-    keep_artifact(thread, address, text.to_owned()).unwrap().0
+    keep_artifact(thread, address, text).unwrap().0
 }
 
 fn events() -> Vec<Event> {
@@ -73,7 +73,7 @@ fn the_bytes_that_are_kept_are_those_of_one_thread() {
     let address = ArtifactAddress::of_result("grep", ActionId::from_bytes([1; 16]), 1);
     let keep = |thread: u8| {
         let thread = ThreadId::from_bytes([thread; 16]);
-        keep_artifact(thread, address.clone(), "a\"b\n".to_owned()).unwrap()
+        keep_artifact(thread, address.clone(), "a\"b\n").unwrap()
     };
     let (artifact, payload) = keep(2);
     assert_eq!(

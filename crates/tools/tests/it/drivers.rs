@@ -158,7 +158,8 @@ fn a_watchdog_that_is_none_starts_nothing() {
     let call_under = |program: &str| {
         let spec = crate::bench::spec(runner());
         let registry = holdpoint_tools::Registry::new();
-        let tool = holdpoint_tools::instantiate(&spec, &[], &registry, &Watchdog::at(program)).unwrap();
+        let tool =
+            holdpoint_tools::instantiate(&spec, &[], &registry, &Watchdog::at(program)).unwrap();
         block_on(tool.call(call(&params("{}"), PLENTY)))
     };
     let missing =
