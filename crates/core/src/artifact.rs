@@ -10,7 +10,12 @@
 //! assert_eq!(cut(&"x".repeat(MAX_RESULT + 1)).unwrap().size(), MAX_RESULT + 1);
 //! ```
 
-use std::{borrow::Cow, fmt, str::FromStr};
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, btree_map::Entry},
+    fmt,
+    str::FromStr,
+};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _, de::IgnoredAny};
 
@@ -277,6 +282,31 @@ pub fn read_artifact(artifact: &Artifact, payload: Option<&Payload>) -> Result<S
             Ok(kept.text.into_owned())
         }
         Some(_) | None => Err(NotAsKept::Changed(address())),
+    }
+}
+
+/// The results of a conversation that are kept apart, the oldest first.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Artifacts {
+    list: Vec<Artifact>,
+    places: BTreeMap<ArtifactAddress, usize>,
+}
+
+impl Artifacts {
+    /// What an address once named it names for good.
+    pub(crate) fn add(&mut self, artifact: &Artifact) {
+        if let Entry::Vacant(place) = self.places.entry(artifact.address.clone()) {
+            place.insert(self.list.len());
+            self.list.push(artifact.clone());
+        }
+    }
+
+    pub(crate) fn get(&self, address: &ArtifactAddress) -> Option<&Artifact> {
+        self.list.get(*self.places.get(address)?)
+    }
+
+    pub(crate) fn list(&self) -> &[Artifact] {
+        &self.list
     }
 }
 

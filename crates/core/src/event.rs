@@ -377,6 +377,19 @@ pub enum Event {
 }
 
 impl Event {
+    /// What it tells of that is kept apart.
+    #[must_use]
+    pub fn artifact(&self) -> Option<&Artifact> {
+        if let Self::ActionFinished { artifact, .. }
+        | Self::ActionLookedUp { artifact, .. }
+        | Self::LateOutcome { artifact, .. } = self
+        {
+            artifact.as_deref()
+        } else {
+            None
+        }
+    }
+
     /// Its name on the wire.
     #[must_use]
     pub const fn name(&self) -> &'static str {

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use crate::{
     ActionId, AfterLate, AfterLookup, AfterUnknown, Artifact, ArtifactAddress, Called, Carried,
     Decision, Event, Fate, Finish, FramePath, Lookup, Memo, Memos, Message, Outcome, Params, Stop,
-    ToolStatus, content_of, preview,
+    ToolStatus, artifact::Artifacts, content_of, preview,
 };
 
 /// The conversations of a thread: its agent's, and those of the subagents that are at work.
@@ -17,7 +17,7 @@ pub struct Transcript {
     root: Conversation,
     subagents: BTreeMap<FramePath, Conversation>,
     memos: Memos,
-    artifacts: BTreeMap<ArtifactAddress, Artifact>,
+    artifacts: Artifacts,
 }
 
 /// The messages of one frame.
@@ -77,9 +77,10 @@ impl Transcript {
         self.artifacts.get(address)
     }
 
-    /// All results that are kept apart, in the order of their addresses.
-    pub fn artifacts(&self) -> impl Iterator<Item = &Artifact> {
-        self.artifacts.values()
+    /// All results that are kept apart, the oldest first.
+    #[must_use]
+    pub fn artifacts(&self) -> &[Artifact] {
+        self.artifacts.list()
     }
 
     /// How many messages there are in all.
@@ -108,15 +109,8 @@ impl Transcript {
     /// Adds what an event contributes.
     pub fn apply(&mut self, event: &Event) {
         self.memos.apply(event);
-        if let Event::ActionFinished { artifact, .. }
-        | Event::ActionLookedUp { artifact, .. }
-        | Event::LateOutcome { artifact, .. } = event
-            && let Some(artifact) = artifact
-        {
-            // What an address once named it names for good.
-            let address = artifact.address.clone();
-            let known = self.artifacts.entry(address);
-            known.or_insert_with(|| (**artifact).clone());
+        if let Some(artifact) = event.artifact() {
+            self.artifacts.add(artifact);
         }
         if let Event::FrameOpened {
             frame,

@@ -205,6 +205,6 @@ impl Engine {
     /// As [`Engine::transcript`].
     pub async fn artifacts(&self, key: &ThreadKey, state: &State) -> Result<Vec<Artifact>, Error> {
         let transcript = self.transcript(key, state).await?;
-        Ok(transcript.artifacts().cloned().collect())
+        Ok(transcript.artifacts().to_vec())
     }
 }

@@ -87,15 +87,6 @@ fn the_bytes_that_are_kept_are_those_of_one_thread() {
     assert_ne!(other.kept, artifact.kept);
 }
 
-fn artifact_of(event: &Event) -> Option<&Artifact> {
-    match event {
-        Event::ActionFinished { artifact, .. }
-        | Event::ActionLookedUp { artifact, .. }
-        | Event::LateOutcome { artifact, .. } => artifact.as_deref(),
-        _ => None,
-    }
-}
-
 /// Tells how an attempt ended, with something kept apart.
 fn end_with(thread: &mut Thread, action: ActionId, attempt: u32, outcome: Outcome) -> Vec<Event> {
     let mut command = thread.ended(action, attempt, outcome);
@@ -151,7 +142,7 @@ fn however_a_result_comes_what_is_kept_of_it_is_in_the_event_and_then_in_the_con
             let events = end_with(&mut thread, action, attempt, outcome.clone());
             let found: Vec<_> = events
                 .iter()
-                .filter_map(|event| Some((event.name(), artifact_of(event)?)))
+                .filter_map(|event| Some((event.name(), event.artifact()?)))
                 .collect();
             let artifact = some_artifact(action, attempt, "all of it");
             assert_eq!(found, [(name, &artifact)], "life {at}, {outcome:?}");
@@ -195,7 +186,7 @@ fn what_is_kept_of_a_receipt_is_in_the_event() {
             artifact: Some(Box::new(artifact.clone())),
         };
         let events = thread.tell(driver(), command).unwrap();
-        assert_eq!(artifact_of(&events[0]), Some(&artifact));
+        assert_eq!(events[0].artifact(), Some(&artifact));
         let last = thread.told().into_iter().map(|(_, told)| told).next();
         assert_eq!(last.as_deref(), told);
         assert_eq!(
@@ -219,6 +210,5 @@ fn an_address_names_for_good_what_it_named_first() {
         });
     }
     let first = some_artifact(action, 1, "first");
-    let all: Vec<_> = transcript.artifacts().collect();
-    assert_eq!(all, [&first]);
+    assert_eq!(transcript.artifacts(), [first]);
 }
