@@ -220,8 +220,27 @@ impl Cut<'_> {
             Rest::Gone => ", and were too much to be kept".to_owned(),
         };
         let line_end = if head.ends_with('\n') { "" } else { "\n" };
-        format!("{head}{line_end}[… {left_out} of {size} bytes are left out here{how} …]\n{tail}")
+        format!(
+            "{head}{line_end}{NOTE_BEGIN}{left_out} of {size} bytes are left out here{how}{NOTE_END}\n{tail}"
+        )
     }
+}
+
+const NOTE_BEGIN: &str = "[… ";
+const NOTE_END: &str = " …]";
+
+/// The line of an excerpt that says where all of it is, if a text has one.
+///
+/// A tool may return such a line itself. Then whoever reads it is told of what is not there, as by the tool.
+pub(crate) fn note_of(text: &str) -> Option<&str> {
+    let mut lines = text.lines();
+    lines.find(|line| {
+        line.starts_with(NOTE_BEGIN)
+            && line.ends_with(NOTE_END)
+            && line.contains(" bytes are left out here; ")
+            && line.contains(ArtifactAddress::SCHEME)
+            && line.len() <= 400
+    })
 }
 
 /// A result as it is kept. It is that of one thread alone, so that nothing of other threads depends on it.
@@ -407,6 +426,13 @@ mod tests {
         assert!(cut.head.starts_with("line 0\n") && cut.head.ends_with('\n'));
         assert!(cut.tail.starts_with("line ") && cut.tail.ends_with("line 8999\n"));
         let excerpt = cut.excerpt(Rest::Readable(&address()));
+        let note = note_of(&excerpt).unwrap();
+        assert!(
+            note.contains("artifact://grep-80ffeeddccbbaa99/v1"),
+            "{note}"
+        );
+        assert_eq!(note_of(&cut.excerpt(Rest::Gone)), None);
+        assert_eq!(note_of(&text), None);
         let said = "bytes are left out here; `read_file` with the path `artifact://grep-80ffeeddccbbaa99/v1` reads all of it";
         assert!(excerpt.contains(said), "{excerpt}");
     }
