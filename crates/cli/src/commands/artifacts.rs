@@ -92,9 +92,10 @@ fn write(file: &Path, text: &str) -> Result<(), Failure> {
             "output_unusable",
             format!("`{}` cannot be written: {error}", file.display()),
         );
-        match error.kind() {
-            io::ErrorKind::AlreadyExists => failure.help("name a file that is not there yet"),
-            _ => failure,
+        if error.kind() == io::ErrorKind::AlreadyExists {
+            failure.help("name a file that is not there yet")
+        } else {
+            failure
         }
     })
 }

@@ -108,7 +108,7 @@ mod tests {
                     break;
                 }
                 let (number, piece) = line.split_once('\t').unwrap();
-                if !number.ends_with('+') && !(whole.is_empty() && offset == 1) {
+                if !number.ends_with('+') && offset > 1 {
                     whole.push('\n');
                 }
                 whole.push_str(piece);
