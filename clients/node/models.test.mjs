@@ -1,20 +1,19 @@
 // Agents whose models are provided by aimock: the wire formats of OpenAI and Anthropic, written by others.
 
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, beforeEach, test } from "node:test";
 import { LLMock } from "@copilotkit/aimock";
+import * as command from "./command.mjs";
+import { contents } from "./command.mjs";
 
-const binary = process.env.HOLDPOINT_BIN;
 const apis = ["openai", "openai-responses", "anthropic"];
 
 let mock;
 let folder;
 before(async () => {
-  assert.ok(binary, "HOLDPOINT_BIN must name the binary; `cargo xtask test` sets it");
   mock = new LLMock({ port: 0, logLevel: "silent" });
   await mock.start();
 });
@@ -26,27 +25,17 @@ beforeEach(async (context) => {
   context.after?.(() => rm(there, { recursive: true, force: true }));
 });
 
-/** Runs a command in the folder of this test. What it printed is read as JSON. */
-async function hold(...words) {
-  const env = {
-    PATH: process.env.PATH,
-    HOME: folder,
-    OPENAI_BASE_URL: `${mock.url}/v1`,
-    OPENAI_API_KEY: "sk-mock",
-    ANTHROPIC_BASE_URL: mock.url,
-    ANTHROPIC_API_KEY: "sk-mock",
-  };
-  const running = spawn(binary, [...words, "--json"], { cwd: folder, env, stdio: ["ignore", "pipe", "pipe"] });
-  let out = "";
-  let errors = "";
-  running.stdout.on("data", (text) => (out += text));
-  running.stderr.on("data", (text) => (errors += text));
-  const late = setTimeout(() => running.kill("SIGKILL"), 60_000);
-  const code = await new Promise((resolve) => running.once("close", resolve));
-  clearTimeout(late);
-  assert.notEqual(out, "", errors);
-  return { code, ...JSON.parse(out) };
-}
+const hold = (...words) =>
+  command.hold(
+    folder,
+    {
+      OPENAI_BASE_URL: `${mock.url}/v1`,
+      OPENAI_API_KEY: "sk-mock",
+      ANTHROPIC_BASE_URL: mock.url,
+      ANTHROPIC_API_KEY: "sk-mock",
+    },
+    ...words,
+  );
 
 /** An agent with two tools that say what they were called with; `pay` asks before. */
 async function agent(model) {
@@ -64,7 +53,6 @@ ${tool("pay")}${tool("look")}  interrupt_on: {pay: true}
 }
 
 const run = (input) => hold("run", "agent.yaml", "--input", input, "--thread", "t");
-const contents = (view) => view.messages.filter((it) => it.type === "tool").map((it) => it.content);
 
 for (const api of apis) {
   test(`${api}: a text is streamed, and what it took is counted`, async () => {

@@ -61,7 +61,11 @@ const SPECIAL: [Variant; 4] = [
 
 const BINARY: &str = "holdpoint";
 const RIVALS: &str = "holdpoint-torture-rivals";
-const TOOLS: [&str; 2] = ["holdpoint-example-ledger", "holdpoint-example-files"];
+const TOOLS: [&str; 3] = [
+    "holdpoint-example-ledger",
+    "holdpoint-example-files",
+    "holdpoint-example-library",
+];
 const TOOLS_FOLDER: &str = "tools";
 const TOOLS_VARIABLE: &str = "HOLDPOINT_EXAMPLE_TOOLS";
 

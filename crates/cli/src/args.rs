@@ -367,6 +367,9 @@ pub(crate) struct Check {
     /// Refuse warnings too
     #[arg(long)]
     pub(crate) strict: bool,
+    /// Start or reach the MCP servers too, and print what tools they offer
+    #[arg(long)]
+    pub(crate) connect: bool,
     /// A server's configuration, whose `models` and `providers` count
     #[arg(
         long,

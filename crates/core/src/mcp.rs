@@ -430,15 +430,18 @@ impl Definition {
             if !server.is_reached_like(asked) {
                 continue;
             }
+            let gates = &mut self.policy.interrupt_on;
             self.tools.retain_mut(|spec| {
                 let Some(tool) = spec.of_mcp_server(&server.name) else {
                     return true;
                 };
-                let Some(offer) = offers.iter().find(|it| it.name == tool) else {
-                    return false;
-                };
-                *spec = server.spec(offer);
-                true
+                if let Some(offer) = offers.iter().find(|it| it.name == tool) {
+                    *spec = server.spec(offer);
+                    return true;
+                }
+                // A gate of a tool that is gone would guard nothing.
+                gates.remove(&spec.name);
+                false
             });
         }
         for subagent in &mut self.subagents {

@@ -206,6 +206,12 @@ impl Policy {
             .map_or(self.default == Ruling::Interrupt, Gate::may_ask)
     }
 
+    /// Whether every call to `tool` is denied, whatever it is made with.
+    #[must_use]
+    pub fn denies(&self, tool: &str) -> bool {
+        self.gate(tool).is_none() && self.default == Ruling::Deny
+    }
+
     pub(crate) fn gate(&self, tool: &str) -> Option<&Gate> {
         self.interrupt_on
             .get(tool)

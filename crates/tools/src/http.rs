@@ -25,6 +25,7 @@ use crate::{
     quote::quote,
     tool::{no_compensation, no_lookup},
 };
+pub(crate) use exchange::explain;
 use exchange::{Answer, Exchange, Extent, Line, MAX_BODY};
 pub(crate) use fetcher::{Fetched, Fetcher, NotFetched};
 pub use outbound::{NotReached, Outbound, Patience};

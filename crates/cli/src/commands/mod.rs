@@ -70,7 +70,7 @@ pub(crate) async fn run(cli: Cli) -> Exit {
         Command::Continue(args) => pause::go_on(&args).await,
         Command::Artifacts(args) => artifacts::artifacts(&args).await,
         Command::Grants(args) => grants::grants(&args).await,
-        Command::Check(args) => check::check(&args),
+        Command::Check(args) => check::check(&args).await,
         Command::Serve(args) => serve::serve(&args).await,
         Command::Keys(args) => keys::keys(&args).await,
         Command::Webhooks(args) => webhooks::webhooks(&args).await,

@@ -14,12 +14,12 @@ use holdpoint_core::{
     Doubt, EditedAction, Effect, Entry, Event, FIRST_FORMAT, FORMAT, Fate, FieldKind, Finish,
     Frame, FramePath, FramePhase, Gate, Grant, GrantId, GrantTerms, GrantUse, Hooks, HttpBody,
     HttpHeader, HttpMethod, HttpRequest, Index, InputField, Interrupt, InterruptId, InterruptKind,
-    InterruptMode, InterruptStatus, Like, LimitKind, Limits, Lookup, Matches, OnTimeout, Origin,
-    Outcome, Payload, Phase, Policy, Principal, PrincipalKind, Prompt, Record, Restated, Role,
-    Rule, Ruling, Run, RunId, RunOutcome, Runner, SECOND_FORMAT, Sampling, Scope, Seed, Seen,
-    Shown, Side, Span, State, Stop, Subagent, Subject, Template, Terms, ThreadId, ThreadKind,
-    Timestamp, ToolCall, ToolFacts, ToolKind, ToolSpec, UrlTemplate, Usage, Verdict, Via, Wait,
-    Warrant, WarrantFrom, decode_definition, decode_head, decode_records, hex,
+    InterruptMode, InterruptStatus, Like, LimitKind, Limits, Lookup, Matches, McpHints, McpOffer,
+    OnTimeout, Origin, Outcome, Payload, Phase, Policy, Principal, PrincipalKind, Prompt, Record,
+    Restated, Role, Rule, Ruling, Run, RunId, RunOutcome, Runner, SECOND_FORMAT, Sampling, Scope,
+    Seed, Seen, Shown, Side, Span, State, Stop, Subagent, Subject, Template, Terms, ThreadId,
+    ThreadKind, Timestamp, ToolCall, ToolFacts, ToolKind, ToolSpec, UrlTemplate, Usage, Verdict,
+    Via, Wait, Warrant, WarrantFrom, decode_definition, decode_head, decode_records, hex,
 };
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::json;
@@ -1579,4 +1579,33 @@ fn what_a_newer_build_wrote_is_not_read() {
     assert_eq!(decode_head(&head), Err(damaged.clone()));
     let definition = newer(serde_json::to_value(definition()).unwrap());
     assert_eq!(decode_definition(&definition), Err(damaged));
+}
+
+#[test]
+fn servers_and_their_tools_are_stored_so() {
+    let mut definition = Definition::new("clerk", "test");
+    for server in crate::mcp::servers() {
+        definition = definition.with_mcp_server(server);
+    }
+    let offer = McpOffer {
+        name: text("read"),
+        description: text("Reads."),
+        input_schema: json!({"type": "object"}),
+        hints: McpHints {
+            destructive: Some(true),
+            ..McpHints::default()
+        },
+    };
+    for server in crate::mcp::servers() {
+        definition = definition
+            .with_offers(&server, std::slice::from_ref(&offer))
+            .unwrap();
+    }
+    definition.written = Some(Digest::of(b"what was written"));
+    let canonical = definition.to_canonical().unwrap();
+    let read = decode_definition(&Payload::json(canonical.into_bytes())).unwrap();
+    assert_eq!(read.format, FORMAT);
+    definition.format = FORMAT;
+    assert_eq!(read, definition);
+    check("v3/mcp.json", &definition);
 }

@@ -14,5 +14,6 @@ mod artifacts;
 mod golden;
 mod head;
 mod life;
+mod mcp;
 mod model;
 mod thread;

@@ -8,6 +8,7 @@ mod examples;
 mod gates;
 mod good;
 mod http;
+mod mcp;
 mod models;
 mod names;
 mod problems;

@@ -262,7 +262,7 @@ async fn read(mut response: Response, deadline: Instant, scrub: &Scrub) -> Answe
 }
 
 /// An error with its causes. Its URL is left out: the arguments are told elsewhere.
-pub(super) fn explain(error: &reqwest::Error) -> String {
+pub(crate) fn explain(error: &reqwest::Error) -> String {
     if error.is_timeout() && error.is_connect() {
         return "no connection was made in time".to_owned();
     }

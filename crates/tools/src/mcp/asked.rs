@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use holdpoint_core::{Prompt, Recalled};
+use holdpoint_core::Recalled;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -96,7 +96,8 @@ pub(super) fn answer(recalled: &Recalled) -> Value {
             refusal()
         }
         Recalled::Answer { value } => {
-            let content = Prompt::put_in(value).cloned().unwrap_or_else(|| json!({}));
+            // Exactly what was held against the form's schema: a form may have a field `approved` of its own.
+            let content = value.get("input").unwrap_or(value);
             json!({"action": "accept", "content": content})
         }
         Recalled::TimedOut | Recalled::Slept => json!({"action": "cancel"}),
@@ -150,5 +151,80 @@ impl Given {
     pub(super) fn to(&self, request: &Request, nth: usize) -> Option<&Value> {
         let mut same = self.in_the_middle.iter().filter(|(it, _)| it == request);
         same.nth(nth).map(|(_, answer)| answer)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(value: Value) -> Value {
+        answer(&Recalled::Answer { value })
+    }
+
+    #[test]
+    fn what_fits_the_form_is_what_the_server_gets() {
+        for (value, content) in [
+            (json!({"name": "Ann"}), json!({"name": "Ann"})),
+            (json!({"input": {"name": "Ann"}}), json!({"name": "Ann"})),
+            (
+                json!({"approved": true, "input": {"a": 1}}),
+                json!({"a": 1}),
+            ),
+            (json!({"approved": true}), json!({"approved": true})),
+        ] {
+            assert_eq!(said(value), json!({"action": "accept", "content": content}));
+        }
+    }
+
+    #[test]
+    fn no_is_declined_and_silence_cancelled() {
+        let declined = json!({"action": "decline"});
+        assert_eq!(said(json!({"approved": false})), declined);
+        assert_eq!(
+            said(json!({"approved": false, "input": {"a": 1}})),
+            declined
+        );
+        assert!(is_refusal(&declined));
+        let cancelled = answer(&Recalled::TimedOut);
+        assert_eq!(cancelled, json!({"action": "cancel"}));
+        assert!(is_refusal(&cancelled));
+    }
+
+    #[test]
+    fn only_a_form_is_put_before_a_person() {
+        let question = |request: Value| {
+            let request = Request::read("k", &request);
+            match request.question("s", "t", "") {
+                Ok(Answer::Known(answer)) => Ok(answer),
+                Ok(Answer::AskPerson(_)) => Ok(Value::Null),
+                Err(why) => Err(why),
+            }
+        };
+        let form = json!({"method": "elicitation/create", "params": {"message": "Who?"}});
+        assert_eq!(question(form), Ok(Value::Null));
+        let elsewhere =
+            json!({"method": "elicitation/create", "params": {"url": "https://evil.example"}});
+        assert_eq!(question(elsewhere), Ok(refusal()));
+        assert_eq!(
+            question(json!({"method": "roots/list"})),
+            Ok(json!({"roots": []}))
+        );
+        let why = question(json!({"method": "sampling/createMessage"})).unwrap_err();
+        assert!(why.contains("`sampling/createMessage`"), "{why}");
+    }
+
+    #[test]
+    fn an_answer_in_the_middle_is_for_what_was_asked_and_for_each_time_once() {
+        let name = Request::elicitation(json!({"message": "Name?"}));
+        let age = Request::elicitation(json!({"message": "Age?"}));
+        let (first, second) = (json!({"n": 1}), json!({"n": 2}));
+        let given = Given::default()
+            .and_in_the_middle(std::slice::from_ref(&name), vec![first.clone()])
+            .and_in_the_middle(std::slice::from_ref(&name), vec![second.clone()]);
+        assert_eq!(given.to(&name, 0), Some(&first));
+        assert_eq!(given.to(&name, 1), Some(&second));
+        assert_eq!(given.to(&name, 2), None);
+        assert_eq!(given.to(&age, 0), None);
     }
 }

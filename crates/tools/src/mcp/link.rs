@@ -24,7 +24,7 @@ use rmcp::{
         ClientInitializeError, ClientLifecycleMode, ClientServiceExt, NotificationContext,
         RequestContext, RunningService, ServiceError,
     },
-    transport::streamable_http_client::StreamableHttpError,
+    transport::{DynamicTransportError, streamable_http_client::StreamableHttpError},
 };
 use serde_json::{Value, json};
 use tokio::time::{Instant, timeout_at};
@@ -109,8 +109,14 @@ impl Link {
                     scrub: Arc::clone(&scrub),
                 };
                 let transport = Stdio::start(watchdog, start, &epitaph).await?;
-                let peer = ear.serve_with_lifecycle(transport, lifecycle()).await;
-                (peer.map_err(|error| not_begun(&error, &epitaph)), scrub)
+                let peer = match ear.serve_with_lifecycle(transport, lifecycle()).await {
+                    Ok(peer) => Ok(peer),
+                    Err(error) => {
+                        let epitaph = epitaph.text_soon().await;
+                        Err(epitaph.unwrap_or_else(|| why_not_begun(&error)))
+                    }
+                };
+                (peer, scrub)
             }
             McpTransport::Http {
                 url,
@@ -124,7 +130,7 @@ impl Link {
                 };
                 let transport = http::transport(&place, &mut scrub)?;
                 let peer = ear.serve_with_lifecycle(transport, lifecycle()).await;
-                let peer = peer.map_err(|error| not_begun(&error, &epitaph));
+                let peer = peer.map_err(|error| why_not_begun(&error));
                 (peer, Arc::new(scrub))
             }
             _ => return Err("this version does not know how it is reached".to_owned()),
@@ -264,7 +270,7 @@ impl Link {
     fn explain(&self, error: &ServiceError) -> String {
         match error {
             ServiceError::McpError(error) => error.message.to_string(),
-            ServiceError::TransportSend(error) => chain(error.error.as_ref()),
+            ServiceError::TransportSend(error) => not_sent(error),
             other => match self.epitaph.text() {
                 Some(epitaph) => format!("it has ended: {epitaph}"),
                 None => other.to_string(),
@@ -292,10 +298,29 @@ fn variable(value: &McpVariable, scrub: &mut Scrub) -> Result<String, String> {
     }
 }
 
-fn not_begun(error: &ClientInitializeError, epitaph: &Epitaph) -> String {
-    match epitaph.text() {
-        Some(epitaph) => epitaph,
-        None => chain(error),
+fn why_not_begun(error: &ClientInitializeError) -> String {
+    match error {
+        ClientInitializeError::TransportError { error, .. } => not_sent(error),
+        ClientInitializeError::JsonRpcError(error) => error.message.to_string(),
+        // What every server is asked for, also the newer ones.
+        ClientInitializeError::LegacyFallbackFailed { fallback, .. } => why_not_begun(fallback),
+        other => chain(other),
+    }
+}
+
+/// Why nothing could be said to a server, without the names that the libraries give to their parts.
+fn not_sent(error: &DynamicTransportError) -> String {
+    match http_trouble_in(error.error.as_ref()) {
+        Some(StreamableHttpError::Client(error)) => crate::http::explain(error),
+        Some(StreamableHttpError::HttpStatus(error)) => format!("HTTP {}", error.status),
+        Some(StreamableHttpError::AuthRequired(_)) => {
+            "HTTP 401: it wants a token in `headers`, or another one".to_owned()
+        }
+        Some(StreamableHttpError::InsufficientScope(_)) => {
+            "HTTP 403: the token in `headers` does not allow this".to_owned()
+        }
+        Some(other) => other.to_string(),
+        None => chain(error.error.as_ref()),
     }
 }
 
@@ -324,7 +349,11 @@ fn http_trouble(error: &ServiceError) -> Option<&HttpTrouble> {
     let ServiceError::TransportSend(error) = error else {
         return None;
     };
-    causes(error.error.as_ref()).find_map(|it| it.downcast_ref::<HttpTrouble>())
+    http_trouble_in(error.error.as_ref())
+}
+
+fn http_trouble_in<'e>(error: &'e (dyn Error + 'static)) -> Option<&'e HttpTrouble> {
+    causes(error).find_map(|it| it.downcast_ref::<HttpTrouble>())
 }
 
 fn is_forgotten(error: &ServiceError) -> bool {

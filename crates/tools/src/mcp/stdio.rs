@@ -1,10 +1,6 @@
 //! A server that is a program, spoken to line by line under its watchdog.
 
-use std::{
-    io,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{io, sync::Arc, time::Duration};
 
 use holdpoint_core::Scrub;
 use rmcp::{
@@ -12,7 +8,10 @@ use rmcp::{
     service::{RxJsonRpcMessage, TxJsonRpcMessage},
     transport::Transport,
 };
-use tokio::{sync, sync::mpsc};
+use tokio::{
+    sync::{self, mpsc, watch},
+    time::timeout,
+};
 
 use crate::{
     Watchdog,
@@ -26,20 +25,27 @@ const FOREVER: Duration = Duration::from_secs(10 * 365 * 24 * 3_600);
 /// How many lines may wait to be read.
 const LINES: usize = 64;
 
+/// How long a program whose end is noticed may take until it is known how it ended.
+const DYING: Duration = Duration::from_secs(2);
+
 /// What a server that has ended left to say, for people.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Epitaph(Arc<Mutex<Option<String>>>);
+pub(super) struct Epitaph(Arc<watch::Sender<Option<String>>>);
 
 impl Epitaph {
     pub(super) fn text(&self) -> Option<String> {
-        self.0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        self.0.borrow().clone()
+    }
+
+    /// The same, of a program that seems to have ended.
+    pub(super) async fn text_soon(&self) -> Option<String> {
+        let mut written = self.0.subscribe();
+        let written = timeout(DYING, written.wait_for(Option::is_some)).await;
+        written.ok()?.ok()?.clone()
     }
 
     fn write(&self, text: String) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(text);
+        self.0.send_replace(Some(text));
     }
 }
 

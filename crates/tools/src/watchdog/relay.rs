@@ -18,6 +18,9 @@ use super::{
     protocol::{End, Garbled, MAX_LINE, MAX_RELAYED, Report, Speech},
 };
 
+/// The signal by which we kill.
+const KILLED: i32 = 9;
+
 /// Returns once the whole group is dead; without an end if that is not known.
 pub(super) fn supervise(program: &mut Program, deadline: Duration) -> Option<End> {
     let mut reports = Reports::default();
@@ -41,7 +44,12 @@ fn relay(program: &mut Program, reports: &mut Reports, deadline: Duration) -> Op
         let left = deadline.saturating_sub(clock::now());
         wait_for_news(program, reports, left.min(SLICE));
         if listen(program).is_err() || reports.flush().is_err() {
-            return Some(end(program, End::LetGo));
+            let by = end(program, End::LetGo);
+            // A driver that found nobody to talk to is not why the program ended.
+            return match program.reap() {
+                Some(End::Signal(KILLED)) | None => Some(by),
+                Some(own) => Some(own),
+            };
         }
         program.stdin.feed();
         program.stderr.pump();

@@ -14,6 +14,7 @@ mod floods;
 mod hooks;
 mod http;
 mod journal;
+mod mcp;
 mod programs;
 mod registry;
 mod sandbox;
@@ -38,6 +39,7 @@ fn main() {
         http::secrets::tests(),
         registry::tests(),
         code::tests(),
+        mcp::tests(),
         programs::tests(),
         floods::tests(),
         builtins::tests(),

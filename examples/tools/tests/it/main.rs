@@ -9,6 +9,8 @@ use std::{
     time::Duration,
 };
 
+mod library;
+
 const LEDGER: &str = env!("CARGO_BIN_EXE_holdpoint-example-ledger");
 const FILES: &str = env!("CARGO_BIN_EXE_holdpoint-example-files");
 

@@ -1,0 +1,57 @@
+// A server that does whatever the file PLAY says at that moment, by hand and to the byte: what no SDK would send.
+// It speaks the protocol of 2025, and writes to LEDGER what it was asked.
+
+import { appendFileSync, readFileSync } from "node:fs";
+import { createInterface } from "node:readline";
+
+const play = () => JSON.parse(readFileSync(process.env.PLAY, "utf8"));
+const tell = (line) => appendFileSync(process.env.LEDGER, `${line}\n`);
+const send = (message) => process.stdout.write(`${JSON.stringify({ jsonrpc: "2.0", ...message })}\n`);
+const text = (it) => ({ content: [{ type: "text", text: it }] });
+const schema = { type: "object" };
+
+const methods = {
+  initialize: () => ({ protocolVersion: "2025-06-18", capabilities: { tools: { listChanged: true } }, serverInfo: { name: "h", version: "1" } }),
+  ping: () => ({}),
+  "tools/list": () => ({ tools: play().tools.map((it) => ({ inputSchema: schema, ...it })) }),
+};
+
+const plays = {
+  text: (id, it) => send({ id, result: text(it.text) }),
+  failed: (id, it) => send({ id, result: { ...text(it.text), isError: true } }),
+  error: (id, it) => send({ id, error: { code: it.code, message: it.message ?? "no" } }),
+  secret: (id) => send({ id, result: text(`the key is ${process.env.KEY}, and ${JSON.stringify(Object.keys(process.env).sort())}`) }),
+  garbage: (id) => {
+    process.stdout.write("Starting up…\n{not json\n[]\n{\"jsonrpc\":\"2.0\",\"id\":999,\"result\":{}}\n\xff\xfe\n");
+    send({ id, result: text("after garbage") });
+  },
+  endless: () => process.stdout.write("x".repeat(3 << 20)),
+  hang: () => {},
+  die: () => {
+    process.stderr.write("out of money\n");
+    process.exit(3);
+  },
+  samples: (id) => {
+    const params = { messages: [{ role: "user", content: { type: "text", text: "who are you?" } }], maxTokens: 10 };
+    waiting = (answer) => send({ id, result: text(`sampled: ${JSON.stringify(answer.error ?? answer.result)}`) });
+    send({ id: "s", method: "sampling/createMessage", params });
+  },
+  changes: (id, it) => {
+    send({ method: "notifications/tools/list_changed" });
+    send({ id, result: text(it.text) });
+  },
+};
+
+let waiting = () => {};
+for await (const line of createInterface({ input: process.stdin })) {
+  const { id, method, params, ...answer } = JSON.parse(line);
+  if (!method) waiting(answer);
+  else if (method === "tools/call") {
+    tell(`${params.name} ${JSON.stringify(params.arguments)}`);
+    const now = play().call;
+    plays[now.is](id, now);
+  } else if (id !== undefined) {
+    const known = methods[method];
+    send(known ? { id, result: known() } : { id, error: { code: -32601, message: "no such method" } });
+  }
+}
