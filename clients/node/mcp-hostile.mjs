@@ -20,6 +20,7 @@ const plays = {
   text: (id, it) => send({ id, result: text(it.text) }),
   failed: (id, it) => send({ id, result: { ...text(it.text), isError: true } }),
   error: (id, it) => send({ id, error: { code: it.code, message: it.message ?? "no" } }),
+  raw: (id, it) => send({ id, result: it.result }),
   secret: (id) => send({ id, result: text(`the key is ${process.env.KEY}, and ${JSON.stringify(Object.keys(process.env).sort())}`) }),
   garbage: (id) => {
     process.stdout.write("Starting up…\n{not json\n[]\n{\"jsonrpc\":\"2.0\",\"id\":999,\"result\":{}}\n\xff\xfe\n");

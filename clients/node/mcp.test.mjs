@@ -373,6 +373,11 @@ test("bank: what is said to destroy something is not allowed once and for all", 
 // ---- a server that does what none should ----
 
 const hostile = (more = {}) => ({ h: { command: [node, join(here, "mcp-hostile.mjs")], env: { PLAY: file("play.json"), LEDGER: file("ledger"), ...(more.env ?? {}) }, timeout: "5s", settle: "0s", ...more.own } });
+const wants = (properties) => ({
+  resultType: "input_required",
+  inputRequests: { a: { method: "elicitation/create", params: { message: "n?", requestedSchema: { type: "object", properties } } } },
+  requestState: "s",
+});
 const play = (call, tools = [{ name: "act", description: "Acts." }]) => writeFile(file("play.json"), JSON.stringify({ tools, call }));
 
 for (const [name, call, end] of [
@@ -396,6 +401,8 @@ for (const [name, call, reason] of [
   ["answers nothing", { is: "hang" }, /did not answer by the deadline/],
   ["says that it broke", { is: "error", code: -32603, message: "broke" }, /broke/],
   ["says more in one line than anybody reads", { is: "endless" }, /longer than/],
+  ["says nothing that is a result", { is: "raw", result: { content: "text" } }, /nobody knows/i],
+  ["asks by a form that is none", { is: "raw", result: wants({ n: { type: "nonsense" } }) }, /nobody knows/i],
 ]) {
   test(`hostile: of a server that ${name} in the middle of a write, nobody knows what it did`, async () => {
     await play(call);

@@ -60,10 +60,10 @@ pub use holdpoint_core::{
     Actor, Allowed, Answer, Answers, Artifact, ArtifactAddress, Basis, Breakpoints, Builtin, Cause,
     Choice, Decision, DecisionKind, Definition, EditedAction, Effect, Entry, Event, Gate, Grant,
     GrantId, GrantTerms, HttpBody, HttpHeader, HttpMethod, HttpRequest, InterruptId, InterruptKind,
-    InterruptMode, InterruptStatus, Limits, Lookup, Matches, Message, OnTimeout, Outcome, Params,
-    Policy, Preview, PreviewForm, Principal, PrincipalKind, Prompt, Recalled, Refusal, Rule,
-    Ruling, RunId, Runner, Scope, Span, State, Status, Subagent, Template, ThreadId, Timestamp,
-    ToolCall, ToolSpec, Transcript, UrlTemplate,
+    InterruptMode, InterruptStatus, Limits, Lookup, Matches, McpServer, McpTransport, McpVariable,
+    Message, OnTimeout, Outcome, Params, Policy, Preview, PreviewForm, Principal, PrincipalKind,
+    Prompt, Recalled, Refusal, Rule, Ruling, RunId, Runner, Scope, Span, State, Status, Subagent,
+    Template, ThreadId, Timestamp, ToolCall, ToolSpec, Transcript, UrlTemplate,
 };
 pub use holdpoint_definition::{Loaded, Problem, Problems, load, load_str};
 pub use holdpoint_engine::{

@@ -16,6 +16,7 @@ mod offers;
 mod said;
 mod servers;
 mod stdio;
+mod trouble;
 
 use std::time::Duration;
 
@@ -198,12 +199,9 @@ impl McpTool {
 }
 
 fn object(args: &Params) -> Result<serde_json::Map<String, serde_json::Value>, StepTrouble> {
-    match args.to_value() {
-        serde_json::Value::Object(object) => Ok(object),
-        other => Err(StepTrouble::no_effect(format!(
-            "its arguments are no object: {other}"
-        ))),
-    }
+    let value = args.to_value();
+    let object = value.as_object().cloned();
+    object.ok_or_else(|| StepTrouble::no_effect(format!("its arguments are no object: {value}")))
 }
 
 /// What a person must know before they answer a server that cannot wait.

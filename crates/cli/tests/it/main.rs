@@ -11,6 +11,7 @@ mod collector;
 mod hostile;
 mod leaving;
 mod life;
+mod mcp;
 mod moving;
 mod naming;
 mod providers;

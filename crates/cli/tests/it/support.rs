@@ -34,6 +34,11 @@ fn tools() -> &'static Path {
     })
 }
 
+/// The path of a tool of the examples.
+pub(crate) fn example_tool(name: &str) -> String {
+    tools().join(name).display().to_string()
+}
+
 /// A folder of its own for one test.
 #[derive(Debug)]
 pub(crate) struct World {

@@ -30,12 +30,12 @@ fn server() -> McpServer {
     McpServer::stdio("s", ["server"], "/srv")
 }
 
-fn with(server: McpServer, offers: &[McpOffer]) -> Result<Definition, String> {
+fn with(server: &McpServer, offers: &[McpOffer]) -> Result<Definition, String> {
     let definition = Definition::new("clerk", "test").with_mcp_server(server.clone());
-    definition.with_offers(&server, offers)
+    definition.with_offers(server, offers)
 }
 
-fn listed(server: McpServer, offers: &[McpOffer]) -> Definition {
+fn listed(server: &McpServer, offers: &[McpOffer]) -> Definition {
     with(server, offers).unwrap()
 }
 
@@ -50,7 +50,7 @@ fn gate(definition: &Definition, tool: &str) -> Option<Gate> {
 
 #[test]
 fn a_tool_is_called_by_its_server_and_its_own_name_and_pinned_to_its_words() {
-    let definition = listed(server(), &[offer("look")]);
+    let definition = listed(&server(), &[offer("look")]);
     let [spec] = &definition.tools[..] else {
         panic!("{:?}", definition.tools);
     };
@@ -102,14 +102,14 @@ fn whatever_a_server_says_of_itself_a_person_is_asked_unless_it_is_trusted() {
                     ..offer("act")
                 };
                 let offers = [offer];
-                let careful = listed(server(), &offers);
+                let careful = listed(&server(), &offers);
                 assert_eq!(effect(&careful, "s__act"), Effect::Write);
                 let held = gate(&careful, "s__act").unwrap();
                 assert_eq!(held.terms.always_ask, destructive == Some(true));
 
                 let mut trusted = server();
                 trusted.trust_hints = true;
-                let trusting = listed(trusted, &offers);
+                let trusting = listed(&trusted, &offers);
                 let expected = match (read_only, idempotent) {
                     (Some(true), _) => Effect::Read,
                     (_, Some(true)) => Effect::Idempotent,
@@ -169,7 +169,7 @@ fn a_tool_that_changed_is_always_asked_about_and_never_less_grave_than_it_was() 
     let mut trusted = server();
     trusted.trust_hints = true;
     let grave = offer("act");
-    let before = listed(trusted.clone(), std::slice::from_ref(&grave));
+    let before = listed(&trusted, std::slice::from_ref(&grave));
     let now = McpOffer {
         hints: mild(),
         ..grave
@@ -180,14 +180,14 @@ fn a_tool_that_changed_is_always_asked_about_and_never_less_grave_than_it_was() 
     assert_eq!(effect(&after, "s__act"), Effect::Write);
     assert!(gate(&after, "s__act").unwrap().terms.always_ask);
     // The same when the file is read again and its server asked anew.
-    let again = listed(trusted, &[now]).as_careful_as(&before);
+    let again = listed(&trusted, &[now]).as_careful_as(&before);
     assert_eq!(effect(&again, "s__act"), Effect::Write);
     assert!(gate(&again, "s__act").unwrap().terms.always_ask);
 }
 
 #[test]
 fn a_tool_that_is_gone_goes_with_its_gate_and_none_is_added() {
-    let before = listed(server(), &[offer("act"), offer("look")]);
+    let before = listed(&server(), &[offer("act"), offer("look")]);
     let after = before
         .with_changed_offers(&server(), &[offer("look"), offer("new")])
         .unwrap();
@@ -251,12 +251,12 @@ fn what_no_agent_can_have_is_refused_with_what_would_be_right() {
         (server(), vec![big], "name those that it needs in `tools`"),
         (server(), many, "offers 257 tools"),
     ] {
-        let said = with(server, &offers).unwrap_err();
+        let said = with(&server, &offers).unwrap_err();
         assert!(said.contains(expected), "{said}");
     }
     // What is not chosen does not count.
     let many: Vec<McpOffer> = (0..257).map(|n| offer(&format!("t{n}"))).collect();
-    assert_eq!(listed(only("t7"), &many).tools.len(), 1);
+    assert_eq!(listed(&only("t7"), &many).tools.len(), 1);
 }
 
 #[test]
@@ -282,7 +282,7 @@ fn a_server_that_was_not_asked_is_a_flaw() {
     let flaw = definition.flaw().unwrap();
     assert!(flaw.contains("was not asked yet"), "{flaw}");
     assert_eq!(definition.unlisted_servers(), [&server()]);
-    let listed = listed(server(), &[offer("look")]);
+    let listed = listed(&server(), &[offer("look")]);
     assert_eq!(listed.flaw(), None);
     assert!(listed.unlisted_servers().is_empty());
 }

@@ -64,6 +64,7 @@ fn the_shipped_server_has_every_example_and_none_has_problems_or_warnings() {
             "approval-agent",
             "code-executor",
             "file-manager",
+            "library",
             "notebook",
             "refund",
             "researcher",

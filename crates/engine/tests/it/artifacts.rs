@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use async_trait::async_trait;
 use holdpoint_core::{
     Artifact, Builtin, Decision, DecisionKind, Definition, Effect, Event, Hooks, Lookup,
-    MAX_ARTIFACT, MAX_RESULT, Message, Outcome, Params, ToolKind,
+    MAX_ARTIFACT, MAX_RESULT, Message, Outcome, Params, ToolKind, ToolSpec,
 };
 use holdpoint_engine::{Agent, Engine, Kit, Options, Seen};
 use holdpoint_models::{Failure, Reply};
@@ -394,4 +394,43 @@ async fn a_backup_has_what_was_kept_apart() {
     let copy = place.copy().await.engine();
     assert_eq!(kept(&copy, "s").await, std::slice::from_ref(&artifact));
     assert!(copy.read_artifact("local", &artifact).await.unwrap() == long());
+}
+
+#[tokio::test]
+async fn what_a_subagents_tool_returned_is_read_by_whoever_has_the_conversation_that_it_belongs_to()
+{
+    /// The boss gives a task; the worker, who knows nothing of files, says what its tool returned.
+    fn script(messages: &[Message], _: u32) -> Result<Reply, Failure> {
+        let user = messages.iter().rev().find_map(|message| match message {
+            Message::User { content } => Some(content.as_str()),
+            Message::Assistant { .. } | Message::Tool { .. } | _ => None,
+        });
+        match (user, results(messages).as_slice()) {
+            (Some("work"), []) => calls(&[("big", "{}")]),
+            (Some("work"), [ends, ..]) => says(ends),
+            (_, []) => calls(&[("task", r#"{"description":"work","subagent_type":"worker"}"#)]),
+            (_, [word]) => {
+                let (_, after) = word.split_once("as `").unwrap();
+                let path = after.split('`').next().unwrap();
+                calls(&[("read_file", &format!(r#"{{"path":"{path}","limit":1}}"#))])
+            }
+            (_, [.., read]) => says(read),
+        }
+    }
+    let place = Place::new(script, &[("big", returning(Outcome::done(long())))]);
+    let engine = place.engine();
+    let folder = tempfile::tempdir().unwrap();
+    let mut worker = definition(vec![tool("big", Effect::Read, Hooks::default())], &[]);
+    worker.name = "worker".to_owned();
+    let path = folder.path().canonicalize().unwrap();
+    let mut boss = definition(vec![], &[]).with_subagent("works", worker);
+    boss.tools
+        .push(ToolSpec::builtin(Builtin::ReadFile, path.to_str()));
+    let agent = engine.publish("local", boss).await.unwrap();
+    let view = run(&engine, &agent, "s").await;
+    let output = view.output.unwrap();
+    assert!(
+        output.starts_with("     1\té line 0\n[lines 1 to 1; "),
+        "{output}"
+    );
 }

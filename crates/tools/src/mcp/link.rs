@@ -1,7 +1,6 @@
 //! One connection to one server, from its handshake to its end.
 
 use std::{
-    error::Error,
     mem,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
@@ -11,20 +10,18 @@ use std::{
 };
 
 use holdpoint_core::{McpOffer, McpServer, McpTransport, McpVariable, Scrub};
-use reqwest::StatusCode;
 use rmcp::{
     ClientHandler, RoleClient,
     model::{
         CallToolRequestParams, CallToolResponse, ClientCapabilities, ClientConfig,
-        ElicitRequestParams, ElicitResult, ElicitationAction, ElicitationCapability, ErrorCode,
-        ErrorData, FormElicitationCapability, Implementation, PaginatedRequestParams,
-        ProtocolVersion, RequestMetaObject,
+        ElicitRequestParams, ElicitResult, ElicitationAction, ElicitationCapability, ErrorData,
+        FormElicitationCapability, Implementation, PaginatedRequestParams, ProtocolVersion,
+        RequestMetaObject,
     },
     service::{
-        ClientInitializeError, ClientLifecycleMode, ClientServiceExt, NotificationContext,
-        RequestContext, RunningService, ServiceError,
+        ClientLifecycleMode, ClientServiceExt, NotificationContext, RequestContext, RunningService,
+        ServiceError,
     },
-    transport::{DynamicTransportError, streamable_http_client::StreamableHttpError},
 };
 use serde_json::{Value, json};
 use tokio::time::{Instant, timeout_at};
@@ -34,8 +31,9 @@ use super::{
     http, offers, said,
     said::Said,
     stdio::{Epitaph, Start, Stdio},
+    trouble,
 };
-use crate::{StepTrouble, Watchdog, http::Says};
+use crate::{StepTrouble, Watchdog};
 
 /// How many pages a list of tools may have.
 const MAX_PAGES: usize = 64;
@@ -113,7 +111,7 @@ impl Link {
                     Ok(peer) => Ok(peer),
                     Err(error) => {
                         let epitaph = epitaph.text_soon().await;
-                        Err(epitaph.unwrap_or_else(|| why_not_begun(&error)))
+                        Err(epitaph.unwrap_or_else(|| trouble::why_not_begun(&error)))
                     }
                 };
                 (peer, scrub)
@@ -130,7 +128,7 @@ impl Link {
                 };
                 let transport = http::transport(&place, &mut scrub)?;
                 let peer = ear.serve_with_lifecycle(transport, lifecycle()).await;
-                let peer = peer.map_err(|error| why_not_begun(&error));
+                let peer = peer.map_err(|error| trouble::why_not_begun(&error));
                 (peer, Arc::new(scrub))
             }
             _ => return Err("this version does not know how it is reached".to_owned()),
@@ -247,7 +245,7 @@ impl Link {
                     state: wants.request_state,
                 }
             }
-            _ => {
+            CallToolResponse::Task(_) | _ => {
                 let reason = "it answered with something that is no result of a call";
                 return Err(Broken::Trouble(StepTrouble::unknown(reason)));
             }
@@ -256,11 +254,11 @@ impl Link {
     }
 
     fn broken(&self, error: &ServiceError) -> Broken {
-        if is_forgotten(error) {
+        if trouble::is_forgotten(error) {
             return Broken::Forgotten;
         }
         let reason = self.scrub.clean(self.explain(error));
-        Broken::Trouble(if had_no_effect(error) {
+        Broken::Trouble(if trouble::had_no_effect(error) {
             StepTrouble::no_effect(reason)
         } else {
             StepTrouble::unknown(reason)
@@ -268,14 +266,7 @@ impl Link {
     }
 
     fn explain(&self, error: &ServiceError) -> String {
-        match error {
-            ServiceError::McpError(error) => error.message.to_string(),
-            ServiceError::TransportSend(error) => not_sent(error),
-            other => match self.epitaph.text() {
-                Some(epitaph) => format!("it has ended: {epitaph}"),
-                None => other.to_string(),
-            },
-        }
+        trouble::explain(error, self.epitaph.text())
     }
 }
 
@@ -295,106 +286,6 @@ fn variable(value: &McpVariable, scrub: &mut Scrub) -> Result<String, String> {
             scrub.add(&held);
             Ok(held.expose().to_owned())
         }
-    }
-}
-
-fn why_not_begun(error: &ClientInitializeError) -> String {
-    match error {
-        ClientInitializeError::TransportError { error, .. } => not_sent(error),
-        ClientInitializeError::JsonRpcError(error) => error.message.to_string(),
-        // What every server is asked for, also the newer ones.
-        ClientInitializeError::LegacyFallbackFailed { fallback, .. } => why_not_begun(fallback),
-        other => chain(other),
-    }
-}
-
-/// Why nothing could be said to a server, without the names that the libraries give to their parts.
-fn not_sent(error: &DynamicTransportError) -> String {
-    match http_trouble_in(error.error.as_ref()) {
-        Some(StreamableHttpError::Client(error)) => crate::http::explain(error),
-        Some(StreamableHttpError::HttpStatus(error)) => format!("HTTP {}", error.status),
-        Some(StreamableHttpError::AuthRequired(_)) => {
-            "HTTP 401: it wants a token in `headers`, or another one".to_owned()
-        }
-        Some(StreamableHttpError::InsufficientScope(_)) => {
-            "HTTP 403: the token in `headers` does not allow this".to_owned()
-        }
-        Some(other) => other.to_string(),
-        None => chain(error.error.as_ref()),
-    }
-}
-
-/// An error with its causes.
-fn chain(error: &(dyn Error + 'static)) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        let said = error.to_string();
-        if !text.contains(&said) {
-            text = format!("{text}: {said}");
-        }
-        cause = error.source();
-    }
-    text
-}
-
-/// Walks from an error to its cause and on.
-fn causes<'e>(error: &'e (dyn Error + 'static)) -> impl Iterator<Item = &'e (dyn Error + 'static)> {
-    std::iter::successors(Some(error), |&error| error.source())
-}
-
-type HttpTrouble = StreamableHttpError<reqwest::Error>;
-
-fn http_trouble(error: &ServiceError) -> Option<&HttpTrouble> {
-    let ServiceError::TransportSend(error) = error else {
-        return None;
-    };
-    http_trouble_in(error.error.as_ref())
-}
-
-fn http_trouble_in<'e>(error: &'e (dyn Error + 'static)) -> Option<&'e HttpTrouble> {
-    causes(error).find_map(|it| it.downcast_ref::<HttpTrouble>())
-}
-
-fn is_forgotten(error: &ServiceError) -> bool {
-    matches!(
-        http_trouble(error),
-        Some(StreamableHttpError::SessionExpired)
-    )
-}
-
-/// Whether a call that came to this error had certainly no effect.
-fn had_no_effect(error: &ServiceError) -> bool {
-    match error {
-        // These say that the call was not looked at.
-        ServiceError::McpError(error) => matches!(
-            error.code,
-            ErrorCode::METHOD_NOT_FOUND
-                | ErrorCode::INVALID_PARAMS
-                | ErrorCode::INVALID_REQUEST
-                | ErrorCode::PARSE_ERROR
-        ),
-        ServiceError::TransportSend(_) => http_trouble(error).is_some_and(was_not_looked_at),
-        _ => false,
-    }
-}
-
-fn was_not_looked_at(trouble: &HttpTrouble) -> bool {
-    match trouble {
-        // A connection that was not made.
-        StreamableHttpError::Client(error) => error.is_connect() || error.is_builder(),
-        StreamableHttpError::AuthRequired(_)
-        | StreamableHttpError::InsufficientScope(_)
-        | StreamableHttpError::ReservedHeaderConflict(_) => true,
-        StreamableHttpError::HttpStatus(error) => {
-            StatusCode::from_u16(error.status).is_ok_and(|status| {
-                matches!(
-                    crate::http::says(status),
-                    Says::Refused | Says::NotNow | Says::Elsewhere
-                )
-            })
-        }
-        _ => false,
     }
 }
 

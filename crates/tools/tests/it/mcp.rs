@@ -20,11 +20,9 @@ trials!(
     a_program_that_is_not_there_is_named,
 );
 
-fn ask(server: &McpServer) -> impl Future<Output = Result<usize, String>> {
-    async move {
-        let offered = offers(server, &Watchdog::default()).await;
-        offered.map(|it| it.len())
-    }
+async fn ask(server: &McpServer) -> Result<usize, String> {
+    let offered = offers(server, &Watchdog::default()).await;
+    offered.map(|it| it.len())
 }
 
 fn at(url: &str, allowed: &[&str], headers: &[(&str, HttpHeader)]) -> McpServer {
@@ -86,11 +84,12 @@ fn a_redirect_is_not_followed_and_carries_no_secret_away() {
         };
         let why = ask(&at(&url, &["127.0.0.1"], &[("authorization", token)])).await;
         let why = why.unwrap_err();
-        let secret = std::env::var("PATH").unwrap();
-        assert!(!why.contains(&secret), "{why}");
+        let secret = std::env::var_os("PATH").unwrap();
+        let secret = secret.to_str().unwrap();
+        assert!(!why.contains(secret), "{why}");
         // The secret was sent to whom it is for, and nobody else was asked.
         let sent = server.seen();
-        assert!(sent.iter().any(|it| it.contains(&secret)), "{sent:?}");
+        assert!(sent.iter().any(|it| it.contains(secret)), "{sent:?}");
         assert!(canary.seen().is_empty(), "{:?}", canary.seen());
     });
 }

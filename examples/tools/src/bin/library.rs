@@ -152,8 +152,7 @@ impl Client<'_> {
         if !self.can_be_asked {
             return Ok(None);
         }
-        let card =
-            json!({"type": "string", "title": "Number of your card", "pattern": "^[0-9]{4}$"});
+        let card = json!({"type": "string", "title": "Number of your card", "minLength": 4});
         self.send(&json!({
             "id": "card",
             "method": "elicitation/create",
