@@ -434,3 +434,19 @@ async fn what_a_subagents_tool_returned_is_read_by_whoever_has_the_conversation_
         "{output}"
     );
 }
+
+#[tokio::test]
+async fn where_nothing_can_be_kept_apart_the_call_still_has_its_result() {
+    let place = Place::new(reads_on, &[("big", returning(Outcome::done(long())))]);
+    let engine = place.engine();
+    let folder = tempfile::tempdir().unwrap();
+    let definition = reader(&folder, Effect::Write, Hooks::default());
+    let agent = engine.publish("local", definition).await.unwrap();
+    let full = "CREATE TRIGGER full BEFORE INSERT ON blobs BEGIN SELECT RAISE(ABORT, 'the disk is full'); END";
+    place.database().execute_batch(full).unwrap();
+    let view = run(&engine, &agent, "s").await;
+    assert_eq!(view.status, "finished");
+    assert!(contents(&view) == [long()]);
+    assert!(kept(&engine, "s").await.is_empty());
+    assert_eq!(place.tools["big"].count(), 1);
+}
