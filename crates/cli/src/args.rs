@@ -68,6 +68,18 @@ Examples:
   holdpoint trace monday
   holdpoint trace monday --json | jq -r 'select(.type == \"answered\") | .by'")]
     Trace(Thread),
+    /// List the long results of a thread, which are kept apart, or print one
+    #[command(after_help = "\
+THREAD is a thread's id (`thr_…`), AGENT/SESSION, or a session that only one agent has.
+
+A result of a tool that is longer than 64 KiB is kept apart; the conversation has both ends of it, and says where the rest \
+is: `artifact://NAME/vN`. It is printed byte for byte, except to a terminal.
+
+Examples:
+  holdpoint artifacts monday
+  holdpoint artifacts monday artifact://search_logs-80ffeeddccbbaa99/v1 | less
+  holdpoint artifacts monday artifact://search_logs-80ffeeddccbbaa99/v1 --output found.txt")]
+    Artifacts(Artifacts),
     /// Go on with everything that dead processes left, and do what is due
     #[command(after_help = "\
 Never touches what a live process drives. A call that was cut off is not repeated blindly: it is awaited until it \
@@ -314,6 +326,20 @@ pub(crate) struct Recover {
 pub(crate) struct Thread {
     /// The thread
     pub(crate) thread: String,
+    #[command(flatten)]
+    pub(crate) threads: Threads,
+}
+
+/// `holdpoint artifacts`.
+#[derive(Debug, Args)]
+pub(crate) struct Artifacts {
+    /// The thread
+    pub(crate) thread: String,
+    /// Which one to print; lists all if it is left out
+    pub(crate) artifact: Option<String>,
+    /// Write it to this file, which must not exist
+    #[arg(long, value_name = "FILE", requires = "artifact")]
+    pub(crate) output: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) threads: Threads,
 }

@@ -8,8 +8,8 @@
 use std::collections::HashMap;
 
 use holdpoint_core::{
-    ActionId, AfterLate, AfterLookup, AfterModel, AfterUnknown, Decided, Decision, Event, Fate,
-    Finish, Flag, Interrupt, LimitKind, Lookup, Outcome, RunOutcome, State, Stop, Subject,
+    ActionId, AfterLate, AfterLookup, AfterModel, AfterUnknown, Artifact, Decided, Decision, Event,
+    Fate, Finish, Flag, Interrupt, LimitKind, Lookup, Outcome, RunOutcome, State, Stop, Subject,
     Timestamp, ToolCall, Verdict, explain_cause,
 };
 
@@ -203,6 +203,7 @@ pub(crate) fn tell(event: &Event, names: &Names) -> String {
             action,
             lookup,
             then,
+            ..
         } => {
             let found = match lookup {
                 Lookup::Committed { .. } => "committed".to_owned(),
@@ -361,19 +362,36 @@ pub(crate) fn details(event: &Event) -> Vec<String> {
         Event::FrameOpened { input, .. } => quoted(input),
         Event::ActionFinished {
             outcome: Finish::Done { content },
+            artifact,
             ..
-        } => quoted(content),
+        } => kept(artifact.as_deref(), quoted(content)),
+        Event::ActionFinished { artifact, .. } => kept(artifact.as_deref(), Vec::new()),
         Event::ActionLookedUp {
             lookup: Lookup::Committed { receipt },
+            artifact,
             ..
-        } => quoted(&receipt.to_string()),
-        Event::LateOutcome { outcome, .. } => match outcome {
-            Outcome::Done { content } => quoted(content),
-            Outcome::Failed { error } => quoted(error),
-            Outcome::Unknown { .. } => Vec::new(),
-        },
+        } => kept(artifact.as_deref(), quoted(&receipt.to_string())),
+        Event::LateOutcome {
+            outcome, artifact, ..
+        } => {
+            let said = match outcome {
+                Outcome::Done { content } => quoted(content),
+                Outcome::Failed { error } => quoted(error),
+                Outcome::Unknown { .. } => Vec::new(),
+            };
+            kept(artifact.as_deref(), said)
+        }
         _ => Vec::new(),
     }
+}
+
+/// With where all of it is, if only both ends are here.
+fn kept(artifact: Option<&Artifact>, mut said: Vec<String>) -> Vec<String> {
+    said.extend(artifact.map(|artifact| {
+        let Artifact { address, size, .. } = artifact;
+        format!("kept apart: {address}, {size} bytes")
+    }));
+    said
 }
 
 fn words(decided: &Decided) -> Option<String> {

@@ -66,6 +66,15 @@ pub(crate) fn part(text: &str) {
     }
 }
 
+/// Prints a text that others wrote as it is, unless a terminal would obey it.
+pub(crate) fn whole(text: &str) {
+    if io::stdout().is_terminal() {
+        data(&block(text, ""));
+    } else {
+        part(text);
+    }
+}
+
 /// Whether something that was to be printed got lost.
 static LOST: AtomicBool = AtomicBool::new(false);
 

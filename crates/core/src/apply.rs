@@ -333,6 +333,7 @@ pub fn apply(state: &mut State, at: Timestamp, by: &Actor, event: &Event) {
             action,
             attempt: _,
             outcome,
+            artifact: _,
         } => {
             finished(state, *action, matches!(outcome, Finish::Done { .. }));
             rest(state, at, Seen::ByItsDriver);
@@ -375,6 +376,7 @@ pub fn apply(state: &mut State, at: Timestamp, by: &Actor, event: &Event) {
         Event::ActionLookedUp {
             action,
             lookup: _,
+            artifact: _,
             then,
         } => match then {
             AfterLookup::Settled => finished(state, *action, true),
@@ -393,6 +395,7 @@ pub fn apply(state: &mut State, at: Timestamp, by: &Actor, event: &Event) {
             action,
             attempt: _,
             outcome,
+            artifact: _,
             then,
         } => {
             match then {

@@ -152,8 +152,10 @@ impl Builtin {
         match self {
             Self::ReadFile => {
                 "Reads a text file of the workspace. Each line comes with its number and a tab before it, which are not part \
-                 of the file. At most 2000 lines or 256 KiB come at once; the end of the result says how to go on, by \
-                 `offset`, the number of the first line, and `limit`, how many lines."
+                 of the file. At most 2000 lines or 60 KiB come at once; the end of the result says how to go on, by \
+                 `offset`, the number of the first line, and `limit`, how many lines. A result that says that it is kept as \
+                 `artifact://…` is read by that as the path; its long lines come in pieces, and where a number ends with `+`, \
+                 the piece goes on the line before."
             }
             Self::Ls => {
                 "Lists a folder of the workspace, the workspace itself if no path is given. Names of folders end with `/`, \
@@ -205,7 +207,7 @@ impl Builtin {
         let (properties, required) = match self {
             Self::ReadFile => (
                 json!({
-                    "path": path("the file, seen from the workspace"),
+                    "path": path("the file, seen from the workspace, or `artifact://…` as a result names it"),
                     "offset": count("the number of the first line; 1 when left out"),
                     "limit": count("how many lines at most; 2000 when left out"),
                 }),

@@ -15,7 +15,7 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Message, ToolSpec};
+use crate::{Message, ToolSpec, artifact::note_of};
 
 /// How much of a conversation a model is given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -205,8 +205,11 @@ fn shorten(message: &mut Cow<'_, Message>, end: usize) {
         content.ceil_char_boundary(content.len() - end),
     );
     let left_out = tail - head;
+    // What was too long from the begin can still be read, by an address that is in its middle.
+    let note = note_of(content).map(|note| format!("{note}\n"));
+    let note = note.unwrap_or_default();
     *content = format!(
-        "{}\n[… {left_out} bytes are left out here …]\n{}",
+        "{}\n[… {left_out} bytes are left out here …]\n{note}{}",
         &content[..head],
         &content[tail..]
     );
@@ -362,6 +365,28 @@ mod tests {
         let fitted = fit(rule(10_000), None, &[], &messages);
         assert!(size(&fitted) <= 10_000);
         assert!(is_whole(&fitted));
+    }
+
+    #[test]
+    fn what_is_kept_apart_can_still_be_read_when_its_excerpt_is_shortened() {
+        let text = "a line\n".repeat(20_000);
+        let action = crate::ActionId::from_bytes([1; 16]);
+        let address = crate::ArtifactAddress::of_result("read", action, 1);
+        let rest = crate::Rest::Readable(&address);
+        let mut messages = vec![user("go")];
+        messages.extend(turn(0, &[1]));
+        let Message::Tool { content, .. } = &mut messages[2] else {
+            panic!("a result comes after its call");
+        };
+        *content = crate::cut(&text).unwrap().excerpt(rest);
+        assert!(tokens(&messages[2]) < 5_000, "its excerpt is counted");
+        messages.extend((1..20).flat_map(|id| turn(id, &[3_000])));
+        let fitted = fit(rule(19_000), None, &[], &messages);
+        let Message::Tool { content, .. } = &fitted[2] else {
+            panic!("nothing had to go");
+        };
+        assert!(content.len() < 900, "{content}");
+        assert!(content.contains(&address.to_string()), "{content}");
     }
 
     #[test]

@@ -27,7 +27,8 @@ pub use command::{
 };
 
 use crate::{
-    Action, Event, Principal, Refusal, Seed, Span, State, Timestamp, apply, apply::is_wanted,
+    Action, Artifact, Event, Outcome, Principal, Refusal, Seed, Span, State, Timestamp, apply,
+    apply::is_wanted,
 };
 
 /// The longest text from outside that is kept in a head or an event's reason.
@@ -38,6 +39,22 @@ fn clip(text: &str) -> String {
     match text.char_indices().nth(MAX_REASON) {
         None => text.to_owned(),
         Some((end, _)) => format!("{}…", &text[..end]),
+    }
+}
+
+/// How a call ended, and what is kept of that apart.
+#[derive(Debug)]
+struct Reported {
+    outcome: Outcome,
+    artifact: Option<Box<Artifact>>,
+}
+
+impl From<Outcome> for Reported {
+    fn from(outcome: Outcome) -> Self {
+        Self {
+            outcome,
+            artifact: None,
+        }
     }
 }
 
@@ -218,9 +235,11 @@ pub(crate) fn decide_on(
             action,
             attempt,
             outcome,
+            artifact,
             past,
         } => {
-            effect::ended(&mut draft, action, attempt, outcome, past)?;
+            let reported = Reported { outcome, artifact };
+            effect::ended(&mut draft, action, attempt, reported, past)?;
         }
         Command::ActionWithheld {
             action,
@@ -236,7 +255,11 @@ pub(crate) fn decide_on(
         Command::ActionOrphaned { action, attempt } => {
             effect::orphaned(&mut draft, action, attempt)?
         }
-        Command::LookedUp { action, lookup } => effect::looked_up(&mut draft, action, lookup)?,
+        Command::LookedUp {
+            action,
+            lookup,
+            artifact,
+        } => effect::looked_up(&mut draft, action, lookup, artifact)?,
         Command::Answer { answers } => answer::answer(&mut draft, &answers)?,
         Command::Restate {
             definition,

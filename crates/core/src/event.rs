@@ -6,10 +6,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::{
-    Action, ActionId, Breakpoints, Decision, Digest, Effect, Flag, FramePath, Grant, GrantId,
-    GrantUse, HeldReply, Hooks, Interrupt, InterruptId, InterruptStatus, Limits, Lookup, Outcome,
-    Params, Principal, RunId, Shown, Span, State, ThreadId, ThreadKind, Timestamp, ToolCall,
-    ToolFacts, ToolKind, Verdict, Via,
+    Action, ActionId, Artifact, Breakpoints, Decision, Digest, Effect, Flag, FramePath, Grant,
+    GrantId, GrantUse, HeldReply, Hooks, Interrupt, InterruptId, InterruptStatus, Limits, Lookup,
+    Outcome, Params, Principal, RunId, Shown, Span, State, ThreadId, ThreadKind, Timestamp,
+    ToolCall, ToolFacts, ToolKind, Verdict, Via,
 };
 
 /// One thing that happened.
@@ -196,6 +196,9 @@ pub enum Event {
         attempt: u32,
         /// What it reported.
         outcome: Finish,
+        /// What is kept of it apart, where it was too long for a conversation: then it is both ends of that.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        artifact: Option<Box<Artifact>>,
     },
     /// A call was made, or may have been made, and its outcome is not known.
     ActionUnknown {
@@ -230,6 +233,9 @@ pub enum Event {
         action: ActionId,
         /// What it said.
         lookup: Lookup,
+        /// What is kept of its receipt apart, where that was too long for a conversation: then it is both ends of it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        artifact: Option<Box<Artifact>>,
         /// What follows.
         then: AfterLookup,
     },
@@ -242,6 +248,9 @@ pub enum Event {
         attempt: u32,
         /// What it reported.
         outcome: Outcome,
+        /// What is kept of it apart, where it was too long for a conversation: then it is both ends of that.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        artifact: Option<Box<Artifact>>,
         /// What follows.
         then: AfterLate,
     },
@@ -378,6 +387,19 @@ pub enum Event {
 }
 
 impl Event {
+    /// What it tells of that is kept apart.
+    #[must_use]
+    pub fn artifact(&self) -> Option<&Artifact> {
+        if let Self::ActionFinished { artifact, .. }
+        | Self::ActionLookedUp { artifact, .. }
+        | Self::LateOutcome { artifact, .. } = self
+        {
+            artifact.as_deref()
+        } else {
+            None
+        }
+    }
+
     /// Its name on the wire.
     #[must_use]
     pub const fn name(&self) -> &'static str {

@@ -7,6 +7,7 @@
 //! - [`next`]: what may go on now?
 mod action;
 mod apply;
+mod artifact;
 mod builtin;
 mod confirm;
 mod context;
@@ -50,6 +51,10 @@ mod transcript;
 
 pub use action::{Action, ActionStatus, Doubt, Role, ToolFacts, Wait, Warrant, WarrantFrom};
 pub use apply::apply;
+pub use artifact::{
+    Artifact, ArtifactAddress, BadAddress, Cut, KeptAs, MAX_ARTIFACT, MAX_RESULT, NotAsKept, Rest,
+    cut, keep_artifact, read_artifact,
+};
 pub use builtin::Builtin;
 pub use confirm::{BadField, Confirmation, FieldKind, Filled, InputField};
 pub use context::{ContextRule, fit};

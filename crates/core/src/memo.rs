@@ -164,6 +164,7 @@ impl Memos {
                 action,
                 lookup,
                 then,
+                ..
             } => match (then, lookup) {
                 (AfterLookup::Settled, Lookup::Committed { receipt }) => {
                     self.done(*action, receipt.clone());

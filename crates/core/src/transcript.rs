@@ -6,9 +6,9 @@
 use std::collections::BTreeMap;
 
 use crate::{
-    ActionId, AfterLate, AfterLookup, AfterUnknown, Ask, Called, Carried, Decision, Event, Fate,
-    Finish, FramePath, HeldReply, InterruptId, Lookup, Memo, Memos, Message, Outcome, Params, Stop,
-    Subject, ToolStatus, content_of, preview,
+    ActionId, AfterLate, AfterLookup, AfterUnknown, Artifact, ArtifactAddress, Ask, Called,
+    Carried, Decision, Event, Fate, Finish, FramePath, HeldReply, InterruptId, Lookup, Memo, Memos,
+    Message, Outcome, Params, Stop, Subject, ToolStatus, artifact::Artifacts, content_of, preview,
 };
 
 /// The conversations of a thread: its agent's, and those of the subagents that are at work.
@@ -18,6 +18,7 @@ pub struct Transcript {
     subagents: BTreeMap<FramePath, Conversation>,
     memos: Memos,
     aside: Aside,
+    artifacts: Artifacts,
 }
 
 /// What models said that is held back: in no conversation until a person lets it be said.
@@ -85,6 +86,18 @@ impl Transcript {
         self.aside.replies.get(path)
     }
 
+    /// The result of a call of this conversation that is kept apart under this address.
+    #[must_use]
+    pub fn artifact(&self, address: &ArtifactAddress) -> Option<&Artifact> {
+        self.artifacts.get(address)
+    }
+
+    /// All results that are kept apart, the oldest first.
+    #[must_use]
+    pub fn artifacts(&self) -> &[Artifact] {
+        self.artifacts.list()
+    }
+
     /// How many messages there are in all.
     #[must_use]
     pub fn len(&self) -> usize {
@@ -111,6 +124,9 @@ impl Transcript {
     /// Adds what an event contributes.
     pub fn apply(&mut self, event: &Event) {
         self.memos.apply(event);
+        if let Some(artifact) = event.artifact() {
+            self.artifacts.add(artifact);
+        }
         if let Event::FrameOpened {
             frame,
             action,
@@ -384,6 +400,7 @@ impl Conversation {
                 action,
                 lookup: Lookup::Committed { receipt },
                 then: AfterLookup::Settled,
+                ..
             } => {
                 self.done(*action, &content_of(receipt));
             }

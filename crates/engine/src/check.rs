@@ -7,8 +7,8 @@ use std::{
 };
 
 use holdpoint_core::{
-    Codec, Damaged, Digest, Index, IndexRow, State, ThreadKind, decode_head, decode_records, fold,
-    open_rows, past_rows,
+    Artifact, Codec, Damaged, Digest, Index, IndexRow, KeptAs, State, ThreadKind, decode_head,
+    decode_records, fold, open_rows, past_rows,
 };
 use holdpoint_store::{Direction, Head, Scan, Store, ThreadKey, Unavailable};
 
@@ -38,6 +38,10 @@ pub struct Checked {
     pub rows: u64,
     /// How many definitions.
     pub definitions: u64,
+    /// How many previews of calls.
+    pub previews: u64,
+    /// How many results of calls that are kept apart.
+    pub artifacts: u64,
     /// How many threads changed while they were looked at, so that nothing is said of their rows.
     pub changed: u64,
 }
@@ -59,8 +63,8 @@ struct Balance {
     sum: u128,
 }
 
-/// The digests of definitions, with their tenants.
-type Definitions = HashSet<(Arc<str>, Digest)>;
+/// The digests of definitions and of whatever else is kept apart, with their tenants.
+type Blobs = HashSet<(Arc<str>, Digest)>;
 
 /// Nothing is expected of a thread whose journal is damaged.
 type Balances = HashMap<ThreadKey, Option<Balance>>;
@@ -76,14 +80,14 @@ pub async fn check(
 ) -> Result<Checked, Unavailable> {
     let mut checked = Checked::default();
     let mut balances = Balances::new();
-    let definitions = check_definitions(store, &mut checked, tell).await?;
+    let blobs = check_blobs(store, &mut checked, tell).await?;
     let of = store.count_threads().await?;
     let mut after = None;
     loop {
         let threads = store.threads(after.as_ref(), PAGE).await?;
         for (key, head) in &threads {
             let sum = match head {
-                Ok(head) => check_thread(store, key, head, &definitions).await,
+                Ok(head) => check_thread(store, key, head, &blobs).await,
                 Err(unreadable) => Err(format!("its head cannot be read: {}", unreadable.reason())),
             };
             if let Err(what) = &sum {
@@ -130,7 +134,7 @@ async fn check_thread(
     store: &dyn Store,
     key: &ThreadKey,
     head: &Head,
-    definitions: &Definitions,
+    blobs: &Blobs,
 ) -> Result<u128, String> {
     let incomplete = Damaged::Incomplete {
         version: head.version,
@@ -152,6 +156,12 @@ async fn check_thread(
             if state.version != entry.seq {
                 return Err(words(incomplete));
             }
+            if let Some(artifact) = entry.event.artifact()
+                && !blobs.contains(&(Arc::clone(&key.tenant), artifact.kept))
+                && !is_kept(store, key, artifact).await?
+            {
+                return Err(format!("`{}` is not there any more", artifact.address));
+            }
             for row in past_rows(&state, entry) {
                 sum = sum.wrapping_add(weigh(&row));
             }
@@ -163,7 +173,7 @@ async fn check_thread(
     if let Some(run) = &state.run
         && state.kind == ThreadKind::Agent
         && state.active().is_some()
-        && !definitions.contains(&(Arc::clone(&key.tenant), run.definition))
+        && !blobs.contains(&(Arc::clone(&key.tenant), run.definition))
     {
         return Err(format!(
             "its run needs the definition {} of `{}`, which is not there",
@@ -248,34 +258,46 @@ fn weigh(row: &IndexRow) -> u128 {
     u128::from_be_bytes(first)
 }
 
-/// Looks at the definitions that there are, and returns them.
-async fn check_definitions(
+/// Whether a result is kept that was not when the blobs were looked at: it may be of a moment ago.
+async fn is_kept(store: &dyn Store, key: &ThreadKey, artifact: &Artifact) -> Result<bool, String> {
+    let payload = store
+        .blob(&key.tenant, artifact.kept)
+        .await
+        .map_err(words)?;
+    Ok(payload.is_some_and(|payload| Digest::of(&payload.bytes) == artifact.kept))
+}
+
+/// Looks at the definitions that there are and at what else is kept apart, and returns their digests.
+async fn check_blobs(
     store: &dyn Store,
     checked: &mut Checked,
     tell: &mut (dyn FnMut(Seen) + Send),
-) -> Result<Definitions, Unavailable> {
-    let mut definitions = Definitions::new();
+) -> Result<Blobs, Unavailable> {
+    let mut found = Blobs::new();
     let mut after = None;
     loop {
         let blobs = store.blobs(after.as_ref(), PAGE).await?;
         for (tenant, digest) in &blobs {
             let payload = store.blob(tenant, *digest).await?;
-            let is_so = payload.is_some_and(|payload| {
+            let payload = payload.filter(|payload| {
                 payload.codec == Codec::Json && Digest::of(&payload.bytes) == *digest
             });
-            if !is_so {
-                tell(Seen::Flaw(Flaw {
+            match payload.as_ref().map(KeptAs::of) {
+                Some(KeptAs::Definition) => checked.definitions += 1,
+                Some(KeptAs::Preview) => checked.previews += 1,
+                Some(KeptAs::Artifact) => checked.artifacts += 1,
+                // What it was cannot be told any more.
+                None => tell(Seen::Flaw(Flaw {
                     thread: None,
-                    what: format!("the definition {digest} of tenant {tenant} was changed"),
-                }));
+                    what: format!("what is kept as {digest} of tenant {tenant} was changed"),
+                })),
             }
-            checked.definitions += 1;
         }
         let is_last = blobs.len() < PAGE;
         after = blobs.last().cloned();
-        definitions.extend(blobs);
+        found.extend(blobs);
         if is_last {
-            return Ok(definitions);
+            return Ok(found);
         }
     }
 }

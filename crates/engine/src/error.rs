@@ -1,6 +1,8 @@
 //! What can go wrong, by what the caller can do about it.
 
-use holdpoint_core::{Actor, BadAnswer, Damaged, InterruptId, InterruptStatus, Refusal, Timestamp};
+use holdpoint_core::{
+    Actor, BadAnswer, Damaged, InterruptId, InterruptStatus, NotAsKept, Refusal, Timestamp,
+};
 use holdpoint_models::NoSuchModel;
 use holdpoint_store::{AppendError, LeaseError, Unavailable};
 use holdpoint_tools::NoSuchTool;
@@ -79,6 +81,9 @@ pub enum Error {
     /// What is stored cannot be read.
     #[error("what is stored cannot be read: {0}")]
     Damaged(#[from] Damaged),
+    /// A result that was kept apart is not there any more, or was changed.
+    #[error(transparent)]
+    NotAsKept(#[from] NotAsKept),
     /// This store can be read but not driven from here.
     #[error("this store cannot be driven from here: {0}")]
     CannotDrive(String),
@@ -114,7 +119,7 @@ impl Error {
             Self::Model(_) => "model_unusable",
             Self::Definition { .. } => "bad_definition",
             Self::VolatileStore { .. } => "volatile_store",
-            Self::Damaged(_) => "damaged",
+            Self::Damaged(_) | Self::NotAsKept(_) => "damaged",
             Self::CannotDrive(_) => "cannot_drive",
             Self::NotAdopted { .. } => "not_adopted",
             Self::Unavailable(_) => "store_unavailable",

@@ -11,6 +11,7 @@ use holdpoint_tools::{Call, SharedSteps};
 
 use crate::{
     Agent, Engine,
+    artifact::Found,
     shown::{self, Again},
 };
 
@@ -103,14 +104,26 @@ impl Flight {
                 action,
                 attempt,
                 outcome: Outcome::Unknown { reason },
+                artifact: None,
                 past: None,
             },
             Self::LookUp { action } => Command::LookedUp {
                 action,
                 lookup: Lookup::Unknown { reason },
+                artifact: None,
             },
         }
     }
+}
+
+/// How a call is made.
+pub(crate) enum Way {
+    /// By its tool.
+    Call,
+    /// By its tool, which takes steps.
+    Enter(SharedSteps),
+    /// It reads what was kept apart, which its tool does not know.
+    ReadKept(Found),
 }
 
 /// Makes one call, whose *started* record is committed.
@@ -121,28 +134,31 @@ pub(crate) async fn make_call(
     action: Action,
     attempt: u32,
     now: Timestamp,
-    steps: Option<SharedSteps>,
+    way: Way,
 ) -> Landing {
     let key = action.idempotency_key(thread.thread);
-    let made = outcome_of(&engine, &thread, &agent, &action, &key, now, steps).await;
+    let made = outcome_of(&engine, &thread, &agent, &action, &key, now, way).await;
     failpoint::hit("engine.call.after");
-    let action = action.id;
-    let ended = |outcome| Command::ActionEnded {
-        action,
-        attempt,
-        outcome,
-        past: None,
-    };
     let command = match made {
-        Ok(outcome) => ended(outcome),
+        Ok(outcome) => {
+            let kept = engine.keep_outcome(&thread, &agent, &action, attempt, outcome);
+            let (outcome, artifact) = kept.await;
+            Command::ActionEnded {
+                action: action.id,
+                attempt,
+                outcome,
+                artifact,
+                past: None,
+            }
+        }
         Err(NotMade::Withheld { reason }) => Command::ActionWithheld {
-            action,
+            action: action.id,
             attempt,
             reason,
         },
         Err(NotMade::Outdated(preview)) => match engine.keep_shown(&thread, &preview).await {
             Ok(shown) => Command::ActionOutdated {
-                action,
+                action: action.id,
                 attempt,
                 reason: format!(
                     "{}: it would not do any more what was approved",
@@ -151,7 +167,7 @@ pub(crate) async fn make_call(
                 shown: Box::new(shown),
             },
             Err(error) => Command::ActionWithheld {
-                action,
+                action: action.id,
                 attempt,
                 reason: error.to_string(),
             },
@@ -175,7 +191,7 @@ async fn outcome_of(
     action: &Action,
     key: &str,
     now: Timestamp,
-    steps: Option<SharedSteps>,
+    way: Way,
 ) -> Result<Outcome, NotMade> {
     let name = &action.tool.name;
     let ActionStatus::Started {
@@ -230,10 +246,14 @@ async fn outcome_of(
     }
     failpoint::hit("engine.call.before");
     let made = async {
-        match steps {
+        match way {
             _ if action.role == Role::Compensation => tool.compensate(call).await,
-            Some(steps) => tool.enter(call, steps).await,
-            None => tool.call(call).await,
+            Way::Enter(steps) => tool.enter(call, steps).await,
+            Way::ReadKept(found) => {
+                let args = &action.params;
+                engine.read_found(&thread.tenant, args, &found).await
+            }
+            Way::Call => tool.call(call).await,
         }
     };
     let timed = tokio::time::timeout(remaining + GRACE, made);
@@ -266,6 +286,7 @@ fn scope(thread: &ThreadKey) -> String {
 
 /// Asks a tool what became of a call.
 pub(crate) async fn look_up(
+    engine: Engine,
     thread: ThreadKey,
     agent: Arc<Agent>,
     action: Action,
@@ -299,10 +320,11 @@ pub(crate) async fn look_up(
             })
         }
     };
-    Landing {
-        commands: vec![Command::LookedUp {
-            action: action.id,
-            lookup,
-        }],
-    }
+    let kept = engine.keep_lookup(&thread, &agent, &action, lookup);
+    let (lookup, artifact) = kept.await;
+    Landing::of(Command::LookedUp {
+        action: action.id,
+        lookup,
+        artifact,
+    })
 }

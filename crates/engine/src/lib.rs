@@ -6,6 +6,7 @@
 mod adopt;
 mod agent;
 mod answer;
+mod artifact;
 mod check;
 mod driver;
 mod drivers;

@@ -237,6 +237,7 @@ pub(crate) async fn late_outcome(
         action,
         attempt,
         outcome,
+        artifact,
         past: None,
     } = command
     else {
@@ -248,6 +249,7 @@ pub(crate) async fn late_outcome(
             action: *action,
             attempt: *attempt,
             outcome: outcome.clone(),
+            artifact: artifact.clone(),
             past: Some(Box::new(past)),
         }),
     )

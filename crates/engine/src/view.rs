@@ -3,10 +3,10 @@
 //! These are wire types. Doors translate them to their own spelling and add nothing.
 
 use holdpoint_core::{
-    Action, ActionStatus, Actor, Allowed, Ask, Cause, Digest, Effect, FramePath, FramePhase,
-    InputField, Interrupt, InterruptId, InterruptKind, Message, OnTimeout, Phase, Preview, Prompt,
-    Role, RunId, RunOutcome, State, Status, Step, Stop, Subject, ThreadId, Timestamp, Transcript,
-    Usage, call_lines, default_description,
+    Action, ActionStatus, Actor, Allowed, Artifact, Ask, Cause, Digest, Effect, FramePath,
+    FramePhase, InputField, Interrupt, InterruptId, InterruptKind, Message, OnTimeout, Phase,
+    Preview, Prompt, Role, RunId, RunOutcome, State, Status, Step, Stop, Subject, ThreadId,
+    Timestamp, Transcript, Usage, call_lines, default_description,
 };
 use serde::Serialize;
 use serde_json::Value;
@@ -459,6 +459,17 @@ impl Checkpoint {
             resume_policy,
             hash: state.hash,
         }
+    }
+
+    /// With the results that are kept apart. Of several versions of one, it names the last.
+    #[must_use]
+    pub fn with_artifacts(mut self, artifacts: &[Artifact]) -> Self {
+        let named = artifacts.iter().map(|it| {
+            let address = &it.address;
+            (address.name().to_owned(), address.to_string().into())
+        });
+        self.artifact_refs = named.collect();
+        self
     }
 }
 

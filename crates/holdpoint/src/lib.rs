@@ -57,14 +57,14 @@ pub mod manager;
 mod document {}
 
 pub use holdpoint_core::{
-    Actor, Allowed, Answer, Answers, Basis, Breakpoints, Builtin, Case, Cause, CheckedBy, Choice,
-    Decision, DecisionKind, Definition, EditedAction, Effect, Entry, Event, Finding, Flag, Gate,
-    Grant, GrantId, GrantTerms, Guarded, Guardrail, HttpBody, HttpHeader, HttpMethod, HttpRequest,
-    InterruptId, InterruptKind, InterruptMode, InterruptStatus, Limits, Lookup, Matches, McpServer,
-    McpTransport, McpVariable, Message, OnTimeout, Outcome, Params, Policy, Preview, PreviewForm,
-    Principal, PrincipalKind, Prompt, Recalled, Refusal, Rule, Ruling, RunId, Runner, Scope, Span,
-    State, Status, Subagent, Template, ThreadId, Timestamp, ToolCall, ToolSpec, Transcript,
-    UrlTemplate,
+    Actor, Allowed, Answer, Answers, Artifact, ArtifactAddress, Basis, Breakpoints, Builtin, Case,
+    Cause, CheckedBy, Choice, Decision, DecisionKind, Definition, EditedAction, Effect, Entry,
+    Event, Finding, Flag, Gate, Grant, GrantId, GrantTerms, Guarded, Guardrail, HttpBody,
+    HttpHeader, HttpMethod, HttpRequest, InterruptId, InterruptKind, InterruptMode,
+    InterruptStatus, Limits, Lookup, Matches, McpServer, McpTransport, McpVariable, Message,
+    OnTimeout, Outcome, Params, Policy, Preview, PreviewForm, Principal, PrincipalKind, Prompt,
+    Recalled, Refusal, Rule, Ruling, RunId, Runner, Scope, Span, State, Status, Subagent, Template,
+    ThreadId, Timestamp, ToolCall, ToolSpec, Transcript, UrlTemplate,
 };
 pub use holdpoint_definition::{Loaded, Problem, Problems, load, load_str};
 pub use holdpoint_engine::{

@@ -203,6 +203,7 @@ impl From<Error> for Problem {
             | Error::Definition { .. }
             | Error::VolatileStore { .. }
             | Error::Damaged(_)
+            | Error::NotAsKept(_)
             | Error::CannotDrive(_)
             | Error::NotAdopted { .. }
             | Error::Unavailable(_)

@@ -32,7 +32,7 @@ const PROBE: Duration = Duration::from_secs(2);
 pub(crate) fn api() -> OpenApiRouter<Arc<World>> {
     use chat::routes as talk;
     use interrupts::{commands as asking, reading as questions};
-    use runs::{commands, reading};
+    use runs::{artifacts, commands, reading};
     OpenApiRouter::with_openapi(Api::openapi())
         .routes(routes!(talk::talk))
         .routes(routes!(talk::interrupt_state))
@@ -44,6 +44,8 @@ pub(crate) fn api() -> OpenApiRouter<Arc<World>> {
         .routes(routes!(reading::history))
         .routes(routes!(reading::trace))
         .routes(routes!(reading::checkpoint))
+        .routes(routes!(artifacts::list))
+        .routes(routes!(artifacts::get))
         .routes(routes!(reading::follow))
         .routes(routes!(commands::resume))
         .routes(routes!(commands::cancel))

@@ -7,6 +7,7 @@
 mod command;
 mod fetch;
 mod html;
+mod kept;
 mod place;
 mod reading;
 mod search;
@@ -28,6 +29,7 @@ use crate::{Call, Tool, Watchdog, tool::no_lookup};
 use command::CommandLine;
 pub(crate) use command::INHERITED;
 use fetch::Fetch;
+pub use kept::{kept_path, no_such_kept, read_kept};
 use web::WebSearch;
 use work::{Wanted, elsewhere};
 use workspace::Workspace;

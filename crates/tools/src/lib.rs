@@ -37,6 +37,7 @@ mod steps;
 mod tool;
 mod watchdog;
 
+pub use builtin::{kept_path, no_such_kept, read_kept};
 pub use checker::{Checker, NoSuchChecker, checker, checker_of};
 pub use function::function;
 pub use http::{NotReached, Outbound, Patience};

@@ -25,6 +25,7 @@ mod http;
 mod judge;
 mod kill_matrix;
 mod ledger;
+mod long_results;
 mod moving;
 mod on_postgres;
 mod one_winner;

@@ -23,6 +23,8 @@ pub(crate) const CALL_BEFORE: &str = "engine.call.before";
 pub(crate) const CALL_RUNNING: &str = "engine.call.running";
 /// The program has ended, which is not recorded.
 pub(crate) const CALL_AFTER: &str = "engine.call.after";
+/// What the program returned was long and is kept apart, which is not recorded.
+pub(crate) const KEPT: &str = "engine.artifact.kept";
 
 /// Not a point of the process but one outside: so many programs noted in the ledger that they are about to act.
 pub(crate) const LEDGER_ATTEMPTED: &str = "ledger.attempted";
@@ -31,7 +33,7 @@ pub(crate) const LEDGER_WRITTEN: &str = "ledger.written";
 /// Not a point of the process but one outside: so many microseconds after its start.
 pub(crate) const CLOCK: &str = "clock";
 
-const POINTS: [&str; 7] = [
+const POINTS: [&str; 8] = [
     COMMIT_BEFORE,
     COMMIT_AFTER,
     SIDE_BEFORE,
@@ -39,6 +41,7 @@ const POINTS: [&str; 7] = [
     CALL_BEFORE,
     CALL_RUNNING,
     CALL_AFTER,
+    KEPT,
 ];
 
 /// Which of a phase's processes is meant.

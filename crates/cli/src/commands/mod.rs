@@ -1,5 +1,6 @@
 //! The commands, one file each.
 
+mod artifacts;
 mod backup;
 mod cancel;
 mod check;
@@ -35,6 +36,7 @@ pub(crate) async fn run(cli: Cli) -> Exit {
         | Command::Cancel(args)
         | Command::Pause(args)
         | Command::Continue(args) => args.threads.common.json,
+        Command::Artifacts(args) => args.threads.common.json,
         Command::Grants(args) => args.threads.common.json,
         Command::Check(args) => args.json,
         Command::Serve(_) => false,
@@ -66,6 +68,7 @@ pub(crate) async fn run(cli: Cli) -> Exit {
         Command::Cancel(args) => cancel::cancel(&args).await,
         Command::Pause(args) => pause::pause(&args).await,
         Command::Continue(args) => pause::go_on(&args).await,
+        Command::Artifacts(args) => artifacts::artifacts(&args).await,
         Command::Grants(args) => grants::grants(&args).await,
         Command::Check(args) => check::check(&args).await,
         Command::Serve(args) => serve::serve(&args).await,

@@ -33,7 +33,9 @@ pub(crate) async fn show(args: &Thread) -> Result<Exit, Failure> {
     let (state, view) = session.view(&key).await?;
     let mut journal = session.engine.journal(&key).await?;
     journal.retain(|entry| entry.seq <= state.version);
-    let checkpoint = Checkpoint::new(&state, &steps(&journal), zone::rfc3339(state.now));
+    let artifacts = session.engine.artifacts(&key, &state).await?;
+    let checkpoint = Checkpoint::new(&state, &steps(&journal), zone::rfc3339(state.now))
+        .with_artifacts(&artifacts);
     let exit = Exit::of(state.status().as_ref());
     match session.output {
         Output::Json => {

@@ -157,6 +157,8 @@ async fn check(args: &Store) -> Result<Exit, Failure> {
             "records": checked.records,
             "rows": checked.rows,
             "definitions": checked.definitions,
+            "previews": checked.previews,
+            "artifacts": checked.artifacts,
             "changed": checked.changed,
             "flaws": flaws,
         })),
@@ -167,8 +169,13 @@ async fn check(args: &Store) -> Result<Exit, Failure> {
                 flaws => format!("{flaws} flaws"),
             };
             terminal::data(&format!(
-                "{verdict}: {} threads, {} records, {} rows of indexes, {} definitions",
-                checked.threads, checked.records, checked.rows, checked.definitions
+                "{verdict}: {} threads, {} records, {} rows of indexes, {} definitions, {} previews, {} artifacts",
+                checked.threads,
+                checked.records,
+                checked.rows,
+                checked.definitions,
+                checked.previews,
+                checked.artifacts
             ));
             if checked.changed > 0 {
                 terminal::note(&format!(

@@ -4,6 +4,7 @@
 
 mod adopt;
 mod answers;
+mod artifacts;
 mod asking;
 mod builtins;
 mod collector;

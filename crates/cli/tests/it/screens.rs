@@ -127,8 +127,23 @@ fn the_help_of_every_command() {
     let world = World::new();
     snapshot("help", &world.hold(&["--help"]));
     for command in [
-        "run", "resume", "runs", "show", "trace", "recover", "cancel", "pause", "continue",
-        "grants", "check", "serve", "keys", "backup", "webhooks", "store",
+        "run",
+        "resume",
+        "runs",
+        "show",
+        "trace",
+        "artifacts",
+        "recover",
+        "cancel",
+        "pause",
+        "continue",
+        "grants",
+        "check",
+        "serve",
+        "keys",
+        "backup",
+        "webhooks",
+        "store",
     ] {
         snapshot(
             &format!("help_{command}"),

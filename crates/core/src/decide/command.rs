@@ -1,10 +1,10 @@
 //! What can be asked of a thread.
 
 use crate::{
-    Action, ActionId, Answer, Bond, Breakpoints, Carried, Confirmation, Digest, Effect, Flag,
-    FramePath, Grant, GrantId, GrantUse, HeldReply, InterruptId, InterruptKind, InterruptMode,
-    Limits, Lookup, OnTimeout, Outcome, Params, Prompt, RunId, Shown, Span, State, ThreadId,
-    Timestamp, ToolCall, ToolFacts, Usage, Verdict,
+    Action, ActionId, Answer, Artifact, Bond, Breakpoints, Carried, Confirmation, Digest, Effect,
+    Flag, FramePath, Grant, GrantId, GrantUse, HeldReply, InterruptId, InterruptKind,
+    InterruptMode, Limits, Lookup, OnTimeout, Outcome, Params, Prompt, RunId, Shown, Span, State,
+    ThreadId, Timestamp, ToolCall, ToolFacts, Usage, Verdict,
 };
 
 /// What can be asked of a thread.
@@ -204,6 +204,8 @@ pub enum Command {
         attempt: u32,
         /// How.
         outcome: Outcome,
+        /// What is kept of it apart, where it was too long: the outcome has both ends of that.
+        artifact: Option<Box<Artifact>>,
         /// What the journal says of the action, where it is no longer open.
         past: Option<Box<Past>>,
     },
@@ -240,6 +242,8 @@ pub enum Command {
         action: ActionId,
         /// What it said.
         lookup: Lookup,
+        /// What is kept of its receipt apart, where that was too long: the lookup has both ends of it.
+        artifact: Option<Box<Artifact>>,
     },
     /// A person answers one question or several: all of these answers are taken, or none.
     Answer {

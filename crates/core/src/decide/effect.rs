@@ -1,15 +1,15 @@
 //! Calls: starting them, and finding out what became of them.
 
 use super::{
-    Draft, MAX_ATTEMPTS, Past, Proof, breakpoint, clip, frame, grant, late, model, model::Question,
-    run,
+    Draft, MAX_ATTEMPTS, Past, Proof, Reported, breakpoint, clip, frame, grant, late, model,
+    model::Question, run,
 };
 use crate::{
-    Action, ActionId, ActionStatus, AfterLookup, AfterUnknown, Allowed, Ask, Cause, DecisionKind,
-    Digest, Doubt, Effect, Event, Finish, InterruptKind, LimitKind, Lookup, Outcome, Refusal, Role,
-    Seen, Shown, Side, State, Stop, Subject, ToolKind, Verdict, Warrant, WarrantFrom,
-    apply::may_be_retried, event::content_of, next::may_start, preview::default_description,
-    shown::digest_of_shown,
+    Action, ActionId, ActionStatus, AfterLookup, AfterUnknown, Allowed, Artifact, Ask, Cause,
+    DecisionKind, Digest, Doubt, Effect, Event, Finish, InterruptKind, LimitKind, Lookup, Outcome,
+    Refusal, Role, Seen, Shown, Side, State, Stop, Subject, ToolKind, Verdict, Warrant,
+    WarrantFrom, apply::may_be_retried, event::content_of, next::may_start,
+    preview::default_description, shown::digest_of_shown,
 };
 
 /// What a person is told when two attempts at one write may both have been done.
@@ -243,21 +243,21 @@ pub(super) fn ended(
     draft: &mut Draft<'_>,
     id: ActionId,
     attempt: u32,
-    outcome: Outcome,
+    reported: Reported,
     past: Option<Box<Past>>,
 ) -> Result<(), Refusal> {
     let Some(action) = draft.state.actions.get(&id) else {
         let Some(past) = past else {
             return Err(Refusal::Stale("the action is unknown here"));
         };
-        late::for_settled(draft, attempt, outcome, *past);
+        late::for_settled(draft, attempt, reported, *past);
         return Ok(());
     };
     let in_flight =
         matches!(action.status, ActionStatus::Started { .. }) && action.attempts == attempt;
     if !in_flight {
         let action = action.clone();
-        late::for_open(draft, attempt, outcome, action);
+        late::for_open(draft, attempt, reported, action);
         return Ok(());
     }
     if action.is_entered() && left_in_a_step(draft, id) {
@@ -265,9 +265,12 @@ pub(super) fn ended(
         unknown(draft, id, reason, Seen::ByItsDriver);
         return Ok(());
     }
+    let Reported { outcome, artifact } = reported;
     match outcome {
-        Outcome::Done { content } => finish(draft, id, attempt, Finish::Done { content }),
-        Outcome::Failed { error } => finish(draft, id, attempt, Finish::Failed { error }),
+        Outcome::Done { content } => {
+            finish(draft, id, attempt, Finish::Done { content }, artifact);
+        }
+        Outcome::Failed { error } => finish(draft, id, attempt, Finish::Failed { error }, artifact),
         Outcome::Unknown { reason } => unknown(draft, id, &reason, Seen::ByItsDriver),
     }
     Ok(())
@@ -291,7 +294,7 @@ pub(super) fn outdated(
     });
     let Some(action) = action else {
         let error = format!("the call was not made: {reason}");
-        return ended(draft, id, attempt, Outcome::Failed { error }, None);
+        return ended(draft, id, attempt, Outcome::Failed { error }.into(), None);
     };
     let (frame, asked) = match action.warrant().map(|warrant| &warrant.from) {
         Some(WarrantFrom::Person { interrupt, .. }) => (action.frame.clone(), Some(*interrupt)),
@@ -353,7 +356,7 @@ pub(super) fn withheld(
         }
         Some(_) | None => {
             let error = format!("the call was not made: {reason}");
-            ended(draft, id, attempt, Outcome::Failed { error }, None)
+            ended(draft, id, attempt, Outcome::Failed { error }.into(), None)
         }
     }
 }
@@ -391,7 +394,13 @@ pub(super) fn ask_about_steps(draft: &mut Draft<'_>, parent: ActionId) {
     }
 }
 
-fn finish(draft: &mut Draft<'_>, action: ActionId, attempt: u32, outcome: Finish) {
+fn finish(
+    draft: &mut Draft<'_>,
+    action: ActionId,
+    attempt: u32,
+    outcome: Finish,
+    artifact: Option<Box<Artifact>>,
+) {
     let failure = match &outcome {
         Finish::Done { .. } => None,
         Finish::Failed { error } => Some(error.clone()),
@@ -400,6 +409,7 @@ fn finish(draft: &mut Draft<'_>, action: ActionId, attempt: u32, outcome: Finish
         action,
         attempt,
         outcome,
+        artifact,
     });
     ask_about_steps(draft, action);
     follow_up(draft, action, failure.as_deref());
@@ -621,6 +631,7 @@ pub(super) fn looked_up(
     draft: &mut Draft<'_>,
     id: ActionId,
     lookup: Lookup,
+    artifact: Option<Box<Artifact>>,
 ) -> Result<(), Refusal> {
     let Some(action) = draft.state.actions.get(&id) else {
         return Err(Refusal::Stale("the action is settled"));
@@ -668,6 +679,7 @@ pub(super) fn looked_up(
     draft.emit(Event::ActionLookedUp {
         action: id,
         lookup,
+        artifact,
         then,
     });
     match then {

@@ -1,7 +1,7 @@
 //! Outcomes that come late: never dropped, and never in the way of what was settled meanwhile.
 
 use super::{
-    Draft, Past, SettledAs, clip,
+    Draft, Past, Reported, SettledAs, clip,
     effect::{ask_about, follow_up},
 };
 use crate::{
@@ -10,7 +10,13 @@ use crate::{
 };
 
 /// An outcome for an action that is open, but not waiting for this attempt.
-pub(super) fn for_open(draft: &mut Draft<'_>, attempt: u32, outcome: Outcome, mut action: Action) {
+pub(super) fn for_open(
+    draft: &mut Draft<'_>,
+    attempt: u32,
+    reported: Reported,
+    mut action: Action,
+) {
+    let Reported { outcome, artifact } = reported;
     let id = action.id;
     // A question that does not offer *not committed* is not whether it was done: it stays with the person it was put to.
     let offers = |interrupt| {
@@ -41,6 +47,7 @@ pub(super) fn for_open(draft: &mut Draft<'_>, attempt: u32, outcome: Outcome, mu
             action: id,
             attempt,
             outcome,
+            artifact,
             then: AfterLate::Recorded,
         });
         return;
@@ -59,6 +66,7 @@ pub(super) fn for_open(draft: &mut Draft<'_>, attempt: u32, outcome: Outcome, mu
             action: id,
             attempt,
             outcome,
+            artifact,
             then: AfterLate::Settled,
         });
         follow_up(draft, id, failure.as_deref());
@@ -69,6 +77,7 @@ pub(super) fn for_open(draft: &mut Draft<'_>, attempt: u32, outcome: Outcome, mu
             action: id,
             attempt,
             outcome,
+            artifact,
             then: AfterLate::Recorded,
         });
         return;
@@ -83,7 +92,7 @@ pub(super) fn for_open(draft: &mut Draft<'_>, attempt: u32, outcome: Outcome, mu
         ) if undecided || matches!(action.status, ActionStatus::Ready { .. }) => {
             withdraw(draft, &action);
             action.status = ActionStatus::Unsettled { warrant };
-            contradict(draft, attempt, outcome, action);
+            contradict(draft, attempt, Reported { outcome, artifact }, action);
         }
         // The next attempt is out already: a person sees both once it ends.
         (ActionStatus::Started { .. }, _) => {
@@ -91,6 +100,7 @@ pub(super) fn for_open(draft: &mut Draft<'_>, attempt: u32, outcome: Outcome, mu
                 action: id,
                 attempt,
                 outcome,
+                artifact,
                 then: AfterLate::Noted,
             });
         }
@@ -107,6 +117,7 @@ pub(super) fn for_open(draft: &mut Draft<'_>, attempt: u32, outcome: Outcome, mu
             action: id,
             attempt,
             outcome,
+            artifact,
             then: AfterLate::Recorded,
         }),
     }
@@ -133,7 +144,8 @@ fn withdraw(draft: &mut Draft<'_>, action: &Action) {
 }
 
 /// An outcome for an action that was settled by other means.
-pub(super) fn for_settled(draft: &mut Draft<'_>, attempt: u32, outcome: Outcome, past: Past) {
+pub(super) fn for_settled(draft: &mut Draft<'_>, attempt: u32, reported: Reported, past: Past) {
+    let Reported { outcome, artifact } = reported;
     let Past {
         mut action,
         settled,
@@ -150,18 +162,20 @@ pub(super) fn for_settled(draft: &mut Draft<'_>, attempt: u32, outcome: Outcome,
     if let (true, Some(warrant)) = (contradicts, action.warrant().cloned()) {
         action.status = ActionStatus::Unsettled { warrant };
         action.doubt = Doubt::Reopened;
-        contradict(draft, attempt, outcome, action);
+        contradict(draft, attempt, Reported { outcome, artifact }, action);
     } else {
         draft.emit(Event::LateOutcome {
             action: action.id,
             attempt,
             outcome,
+            artifact,
             then: AfterLate::Recorded,
         });
     }
 }
 
-fn contradict(draft: &mut Draft<'_>, attempt: u32, outcome: Outcome, action: Action) {
+fn contradict(draft: &mut Draft<'_>, attempt: u32, reported: Reported, action: Action) {
+    let Reported { outcome, artifact } = reported;
     let id = action.id;
     let said = match &outcome {
         Outcome::Done { content } => format!("it was done: {}", clip(content)),
@@ -175,6 +189,7 @@ fn contradict(draft: &mut Draft<'_>, attempt: u32, outcome: Outcome, action: Act
         action: id,
         attempt,
         outcome,
+        artifact,
         then,
     });
     let text = format!(

@@ -685,18 +685,21 @@ fn effects() -> Vec<Event> {
     let looked_up = |lookup, then| Event::ActionLookedUp {
         action: act(1),
         lookup,
+        artifact: None,
         then,
     };
     let late = |outcome, then| Event::LateOutcome {
         action: act(1),
         attempt: 1,
         outcome,
+        artifact: None,
         then,
     };
     let finished = |outcome| Event::ActionFinished {
         action: act(1),
         attempt: 1,
         outcome,
+        artifact: None,
     };
     let reopened = Action {
         doubt: Doubt::Reopened,

@@ -10,6 +10,7 @@
     reason = "a test looks at what it is about"
 )]
 
+mod artifacts;
 mod golden;
 mod golden_guardrails;
 mod head;

@@ -300,11 +300,13 @@ impl Life {
                 action,
                 attempt,
                 outcome: some_outcome(how / 4),
+                artifact: None,
                 past: None,
             },
             Work::LookUp { action, .. } => Command::LookedUp {
                 action,
                 lookup: some_lookup(how),
+                artifact: None,
             },
         }
     }
@@ -323,6 +325,7 @@ impl Life {
             action,
             attempt,
             outcome: some_outcome(how),
+            artifact: None,
             past: None,
         };
         let suspend = |name: &str, on| Command::Suspend {
@@ -467,6 +470,7 @@ impl Life {
             1 => Command::LookedUp {
                 action,
                 lookup: Lookup::NotFound,
+                artifact: None,
             },
             2 => Command::ModelLost {
                 frame: FramePath::root(),

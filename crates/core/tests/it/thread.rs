@@ -580,6 +580,7 @@ impl Thread {
             action,
             attempt,
             outcome,
+            artifact: None,
             past,
         }
     }
@@ -612,7 +613,11 @@ impl Thread {
             .get(&action)
             .and_then(|action| action.settle_at);
         self.now = self.now.max(settled.unwrap_or(self.now));
-        self.drive(Command::LookedUp { action, lookup })
+        self.drive(Command::LookedUp {
+            action,
+            lookup,
+            artifact: None,
+        })
     }
 
     /// The one pending interrupt.

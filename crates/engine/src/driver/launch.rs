@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use holdpoint_core::{ActionId, Command, FramePath, Transcript};
-use holdpoint_tools::SharedSteps;
 use tokio::{
     task::{AbortHandle, Id, JoinError},
     time::Instant,
@@ -12,7 +11,8 @@ use tokio::{
 use super::{Driver, Lease};
 use crate::{
     Agent, Error,
-    flight::{Flight, Landing},
+    artifact::Found,
+    flight::{Flight, Landing, Way},
     turn::Turn,
 };
 
@@ -137,15 +137,18 @@ impl Driver {
             .engine
             .agent(&self.thread.key.tenant, action.definition)
             .await?;
-        let steps: Option<SharedSteps> = if action.is_entered() {
-            Some(Arc::new(self.enter(id, attempt).await?))
+        let caller = agent.at(&action.frame);
+        let way = if action.is_entered() {
+            Way::Enter(Arc::new(self.enter(id, attempt).await?))
+        } else if let Some(path) = caller.and_then(|caller| caller.asks_for_kept(&action)) {
+            Way::ReadKept(Found::new(path, &*self.transcript().await?))
         } else {
-            None
+            Way::Call
         };
         let now = self.engine.store().now();
         let (engine, key) = (self.engine.clone(), self.thread.key.clone());
         Ok(Some(self.flights.spawn(crate::flight::make_call(
-            engine, key, agent, action, attempt, now, steps,
+            engine, key, agent, action, attempt, now, way,
         ))))
     }
 
@@ -161,8 +164,9 @@ impl Driver {
             .agent(&self.thread.key.tenant, action.definition)
             .await?;
         let (thread, epoch) = (self.thread.key.clone(), self.next_epoch());
+        let engine = self.engine.clone();
         Ok(Some(self.flights.spawn(crate::flight::look_up(
-            thread, agent, action, epoch,
+            engine, thread, agent, action, epoch,
         ))))
     }
 

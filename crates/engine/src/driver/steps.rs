@@ -220,6 +220,7 @@ impl Driver {
             action: step,
             attempt,
             outcome,
+            artifact: None,
             past: None,
         };
         let mut context = self.context(engine_principal(&self.thread.key.tenant));
@@ -319,6 +320,7 @@ impl Driver {
                 action: step,
                 attempt,
                 outcome: Outcome::Unknown { reason },
+                artifact: None,
                 past: None,
             });
         }
@@ -340,6 +342,7 @@ impl Driver {
             action: step,
             attempt,
             outcome,
+            artifact: None,
             past: None,
         };
         let by = engine_principal(&self.thread.key.tenant);

@@ -23,12 +23,14 @@ pub(super) fn instead(state: &State, work: &Work, now: Timestamp) -> Option<Wron
             outcome: Outcome::Unknown {
                 reason: "nobody looked".to_owned(),
             },
+            artifact: None,
             past: None,
         }))),
         Work::LookUp { action, not_before } if is_step(action) && *not_before <= now => {
             Some(Wrong::Decide(Box::new(Command::LookedUp {
                 action: *action,
                 lookup: Lookup::NotFound,
+                artifact: None,
             })))
         }
         // To enter a stepped tool again is right.

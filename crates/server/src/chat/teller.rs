@@ -274,6 +274,7 @@ impl Teller {
                 action,
                 lookup: Lookup::Committed { receipt },
                 then: AfterLookup::Settled,
+                ..
             } => self.call_ends(actions, *action, Ok(&content_of(receipt))),
             Happened::ActionUnknown {
                 action,

@@ -1,5 +1,6 @@
 //! Runs and what can be seen of them and done with them.
 
+pub(crate) mod artifacts;
 pub(crate) mod commands;
 pub(crate) mod reading;
 mod stream;

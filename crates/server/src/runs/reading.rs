@@ -52,10 +52,10 @@ pub(crate) struct Filter {
 #[into_params(parameter_in = Query)]
 pub(crate) struct Part {
     /// Where the page before said that this one begins.
-    cursor: Option<String>,
+    pub(super) cursor: Option<String>,
     /// At most so many, from 1 to 200; 50 if unsaid.
     #[param(value_type = Option<u32>, minimum = 1, maximum = 200)]
-    limit: Option<String>,
+    pub(super) limit: Option<String>,
 }
 
 /// Which checkpoint is wanted.
@@ -261,8 +261,9 @@ pub(crate) async fn checkpoint(
     let thread = served.engine.state_at(&key, at).await?.ok_or_else(absent)?;
     let journal = served.engine.journal(&key).await?;
     let so_far: Vec<_> = journal.into_iter().filter(|it| it.seq <= at).collect();
-    let created_at = rfc3339(thread.now);
-    Ok(Json(Checkpoint::new(&thread, &steps(&so_far), created_at)))
+    let artifacts = served.engine.artifacts(&key, &thread).await?;
+    let checkpoint = Checkpoint::new(&thread, &steps(&so_far), rfc3339(thread.now));
+    Ok(Json(checkpoint.with_artifacts(&artifacts)))
 }
 
 /// Follows a run: its events exactly, each with its place as id, and between them what models are saying.

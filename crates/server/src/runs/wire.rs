@@ -1,6 +1,6 @@
 //! What the runs API says, as JSON.
 
-use holdpoint_core::{Entry, Event, RunId, State, ThreadId};
+use holdpoint_core::{Artifact, Entry, Event, RunId, State, ThreadId};
 use holdpoint_engine::{InterruptView, RunSummary};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -87,6 +87,35 @@ pub(crate) struct Detail {
     /// What it asks, the oldest first.
     #[schema(value_type = Vec<Object>)]
     pub(crate) interrupts: Vec<InterruptView>,
+}
+
+/// A result that is kept apart.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub(crate) struct ArtifactView {
+    /// As results and `read_file` name it: `artifact://NAME/vN`.
+    address: String,
+    /// Where it is had from.
+    #[schema(example = "NAME")]
+    name: String,
+    #[schema(example = "v1")]
+    version: String,
+    /// How many bytes it has.
+    size: u64,
+    /// The digest of these bytes, `sha256:…`.
+    digest: String,
+}
+
+impl ArtifactView {
+    pub(crate) fn new(artifact: &Artifact) -> Self {
+        let address = &artifact.address;
+        Self {
+            address: address.to_string(),
+            name: address.name().to_owned(),
+            version: format!("v{}", address.version()),
+            size: artifact.size,
+            digest: artifact.digest.to_string(),
+        }
+    }
 }
 
 /// Some of a list.

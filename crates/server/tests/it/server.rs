@@ -1,6 +1,7 @@
 //! The server itself, reached over HTTP.
 
 mod access;
+mod artifacts;
 mod chat;
 mod doubt;
 mod guardrails;

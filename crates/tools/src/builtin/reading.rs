@@ -6,20 +6,22 @@ use std::{
     io::{BufRead, BufReader, Read},
 };
 
+use holdpoint_core::ArtifactAddress;
 use rustix::fs::{Dir, FileType};
 use serde::Deserialize;
 
 use super::{
+    kept::no_such_kept,
     place::{Place, RESERVED},
     shown,
     workspace::{Workspace, kind_in},
 };
 
-/// What the names of results begin with that are kept apart from the transcript.
-const ARTIFACT: &str = "artifact://";
 /// How many lines are read at once.
-const MAX_LINES: usize = 2_000;
-/// How many bytes of text come at once.
+pub(super) const MAX_LINES: usize = 2_000;
+/// How many bytes are read at once. What is read is never so long that it would be kept apart.
+pub(super) const MAX_READ: usize = 60 << 10;
+/// How many bytes of text are given of what is looked for or fetched.
 pub(super) const MAX_TEXT: usize = 256 << 10;
 /// How far into a file one can look.
 const MAX_SEEN: u64 = 256 << 20;
@@ -30,9 +32,18 @@ const HEAD: usize = 8 << 10;
 
 #[derive(Debug, Deserialize)]
 pub(super) struct ReadFile {
-    path: String,
+    pub(super) path: String,
     offset: Option<usize>,
     limit: Option<usize>,
+}
+
+impl ReadFile {
+    /// The number of the first line that is wanted, and how many lines are.
+    pub(super) fn extent(&self) -> (usize, usize) {
+        let first = self.offset.unwrap_or(1).max(1);
+        let limit = self.limit.unwrap_or(MAX_LINES).clamp(1, MAX_LINES);
+        (first, limit)
+    }
 }
 
 #[derive(Debug, Deserialize)]
@@ -42,9 +53,9 @@ pub(super) struct Ls {
 
 /// Reads lines of a text file, with their numbers.
 pub(super) fn read_file(workspace: &Workspace, args: &ReadFile) -> Result<String, String> {
-    if args.path.starts_with(ARTIFACT) {
-        // What is kept apart is not in the workspace, and nobody keeps anything apart yet.
-        return Err(format!("there is no `{}`", shown::name(&args.path)));
+    if args.path.starts_with(ArtifactAddress::SCHEME) {
+        // What is kept apart is not in the workspace: whoever makes the call finds it.
+        return Err(no_such_kept(&args.path));
     }
     let place = workspace.place(&args.path)?;
     let (file, stat) = workspace.file(&place)?;
@@ -59,8 +70,7 @@ pub(super) fn read_file(workspace: &Workspace, args: &ReadFile) -> Result<String
     if size == 0 && head.is_empty() {
         return Ok(format!("[`{shown}` is empty]"));
     }
-    let first = args.offset.unwrap_or(1).max(1);
-    let limit = args.limit.unwrap_or(MAX_LINES).clamp(1, MAX_LINES);
+    let (first, limit) = args.extent();
     let mut lines = Lines::new(file);
     for number in 1..first {
         if !lines.skip().map_err(failed)? {
@@ -79,7 +89,7 @@ pub(super) fn read_file(workspace: &Workspace, args: &ReadFile) -> Result<String
     let mut line = Vec::new();
     while number < first + limit {
         line.clear();
-        let room = MAX_TEXT.saturating_sub(text.len());
+        let room = MAX_READ.saturating_sub(text.len());
         let Some(extent) = lines.next(&mut line, room).map_err(failed)? else {
             break;
         };

@@ -23,7 +23,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::{
-    reading::{self, MAX_TEXT},
+    reading::{self, MAX_READ},
     search,
     work::Wanted,
     workspace::{Resolver, Workspace},
@@ -203,7 +203,7 @@ fn a_file_is_read_with_its_lines_numbered() {
         bench.put("empty", "");
         assert_eq!(read(json!({"path": "empty"})), "[`empty` is empty]");
         let error = bench.read(json!({"path": "artifact://a/v1"})).unwrap_err();
-        assert_eq!(error, "there is no `artifact://a/v1`");
+        assert_eq!(error, "there is no such artifact: `artifact://a/v1`");
     });
 }
 
@@ -218,16 +218,17 @@ fn a_long_file_is_read_piece_by_piece() {
         .read(json!({"path": "long", "offset": 4_001}))
         .unwrap();
     assert!(last.ends_with("  5001\tline 5001\n"), "{last}");
-    bench.put("wide", format!("{}\nnext\n", "é".repeat(MAX_TEXT)));
+    bench.put("wide", format!("{}\nnext\n", "é".repeat(MAX_READ)));
     let wide = bench.read(json!({"path": "wide"})).unwrap();
-    assert!(wide.len() < MAX_TEXT + 200 && wide.ends_with("go on with offset 2]\n"));
+    assert!(wide.len() < MAX_READ + 200 && wide.ends_with("go on with offset 2]\n"));
     assert_eq!(
         bench.read(json!({"path": "wide", "offset": 2})).unwrap(),
         "     2\tnext\n"
     );
+    assert!(wide.len() <= holdpoint_core::MAX_RESULT);
     bench.put("broad", format!("{}\n", "x".repeat(1_000)).repeat(1_000));
     let broad = bench.read(json!({"path": "broad"})).unwrap();
-    assert!(broad.len() < MAX_TEXT + 200 && broad.contains("go on with offset 26"));
+    assert!(broad.len() < MAX_READ + 200 && broad.ends_with("go on with offset 61]\n"));
 }
 
 #[test]

@@ -159,6 +159,7 @@ impl Journal {
             action: self.action.step(name),
             attempt: 1,
             outcome,
+            artifact: None,
         });
     }
 

@@ -41,6 +41,7 @@ fn a_late_outcome_settles_what_a_person_is_asked_and_the_question_is_withdrawn()
                 action,
                 attempt: 1,
                 outcome,
+                artifact: None,
                 then: AfterLate::Settled,
             },
         ];
@@ -114,6 +115,7 @@ fn an_earlier_attempt_that_was_done_is_seen_by_a_person_however_the_later_one_en
                 action,
                 attempt: 1,
                 outcome: done("paid"),
+                artifact: None,
                 then: AfterLate::Noted,
             };
             assert_eq!(events, [noted]);

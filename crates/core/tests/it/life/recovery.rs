@@ -530,6 +530,7 @@ fn a_lookup_that_finds_nothing_before_the_effect_could_have_appeared_is_not_beli
     let early = Command::LookedUp {
         action,
         lookup: Lookup::NotFound,
+        artifact: None,
     };
     let refusal = thread.tell(driver(), early).unwrap_err();
     assert_eq!(refusal, Refusal::Stale("the call may still take effect"));
