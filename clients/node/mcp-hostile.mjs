@@ -13,13 +13,34 @@ const schema = { type: "object" };
 const methods = {
   initialize: () => ({ protocolVersion: "2025-06-18", capabilities: { tools: { listChanged: true } }, serverInfo: { name: "h", version: "1" } }),
   ping: () => ({}),
-  "tools/list": () => ({ tools: play().tools.map((it) => ({ inputSchema: schema, ...it })) }),
+  "tools/list": () => {
+    const { tools, lists } = play();
+    tell("list");
+    if (lists === "badly") throw new Error("not now");
+    return { tools: tools.map((it) => ({ inputSchema: schema, ...it })) };
+  },
 };
 
 const plays = {
   text: (id, it) => send({ id, result: text(it.text) }),
   failed: (id, it) => send({ id, result: { ...text(it.text), isError: true } }),
   error: (id, it) => send({ id, error: { code: it.code, message: it.message ?? "no" } }),
+  // It asks for something long after it was told to stop, and takes no notice of that.
+  late: (id, it) => setTimeout(() => plays.asks(id, it), 1500),
+  asks: (id, it) => {
+    const params = { message: it.message, requestedSchema: { type: "object", properties: { n: { type: "integer" } } } };
+    waiting = ({ result }) => {
+      if (result.action !== "accept") return it.code ? send({ id, error: { code: it.code, message: "nobody there" } }) : send({ id, result: text("asked in vain") });
+      tell(`did ${JSON.stringify(result.content)}`);
+      send({ id, result: text("did it") });
+    };
+    send({ id: "e", method: "elicitation/create", params });
+  },
+  does: (id, it) => {
+    tell("did");
+    if (it.code) send({ id, error: { code: it.code, message: "output does not fit" } });
+    else setTimeout(() => send({ id, result: text("did") }), it.after);
+  },
   raw: (id, it) => send({ id, result: it.result }),
   secret: (id) => send({ id, result: text(`the key is ${process.env.KEY}, and ${JSON.stringify(Object.keys(process.env).sort())}`) }),
   garbage: (id) => {
@@ -49,10 +70,14 @@ for await (const line of createInterface({ input: process.stdin })) {
   if (!method) waiting(answer);
   else if (method === "tools/call") {
     tell(`${params.name} ${JSON.stringify(params.arguments)}`);
-    const now = play().call;
+    const now = play()[params.name] ?? play().call;
     plays[now.is](id, now);
   } else if (id !== undefined) {
     const known = methods[method];
-    send(known ? { id, result: known() } : { id, error: { code: -32601, message: "no such method" } });
+    try {
+      send(known ? { id, result: known() } : { id, error: { code: -32601, message: "no such method" } });
+    } catch (error) {
+      send({ id, error: { code: -32603, message: error.message } });
+    }
   }
 }

@@ -23,7 +23,8 @@ beforeEach(async (context) => {
 });
 
 const file = (name) => join(folder, name);
-const ledger = async () => (await readFile(file("ledger"), "utf8").catch(() => "")).split("\n").filter(Boolean);
+/** What servers did, without how often they were asked what they offer. */
+const ledger = async () => (await readFile(file("ledger"), "utf8").catch(() => "")).split("\n").filter((it) => it && it !== "list");
 let more = {};
 const hold = (...words) => command.hold(folder, more, ...words);
 const go = (...words) => hold("run", "agent.yaml", "--input", "go", "--thread", "t", ...words);
@@ -314,6 +315,23 @@ for (const over of ["stdio", "http"]) {
   });
 }
 
+test("bank: an answer is not lost where its server is away when it should go back", async () => {
+  const program = file("bank");
+  const there = `#!/bin/sh\nexec ${node} ${join(here, "mcp-bank.mjs")}\n`;
+  await writeFile(program, there, { mode: 0o755 });
+  await agent({ bank: { ...bank().bank, command: [program] } }, [["bank__pay", { to: "Ann" }]], free);
+  await go();
+  await writeFile(program, "#!/bin/sh\necho maintenance >&2; exit 1\n", { mode: 0o755 });
+  const away = await answer({ cents: 500 });
+  assert.deepEqual([away.code, question(away).title], [3, "`bank` cannot be asked"], JSON.stringify(away));
+  assert.match(question(away).description, /maintenance/);
+  await writeFile(program, there, { mode: 0o755 });
+  const pin = await hold("resume", "t", "--approve");
+  assert.match(question(pin).description, /Your PIN to pay 500\?/);
+  const done = await answer({ pin: "1234" });
+  assert.equal(done.output, "Ann has it: pays 500");
+});
+
 test("bank: who declines is heard, and nothing is paid", async () => {
   await agent(bank(), [["bank__pay", { to: "Ann" }]], free);
   await go();
@@ -383,7 +401,7 @@ const play = (call, tools = [{ name: "act", description: "Acts." }]) => writeFil
 for (const [name, call, end] of [
   ["lines that are no messages are passed over", { is: "garbage" }, /^after garbage$/],
   ["an error of the tool is the model's to read", { is: "failed", text: "no such order" }, /^The tool answered with an error: no such order$/],
-  ["a call that was not looked at has failed", { is: "error", code: -32602, message: "wrong arguments" }, /wrong arguments/],
+  ["a call that was not looked at has failed", { is: "error", code: -32601, message: "not known" }, /not known/],
   ["what it has not, it is told", { is: "samples" }, /^sampled: \{"code":-32601/],
 ]) {
   test(`hostile: ${name}`, async () => {
@@ -400,6 +418,8 @@ for (const [name, call, reason] of [
   ["dies", { is: "die" }, /exit(ed)? (with )?(code|status) 3.*out of money/s],
   ["answers nothing", { is: "hang" }, /did not answer by the deadline/],
   ["says that it broke", { is: "error", code: -32603, message: "broke" }, /broke/],
+  // Some say so of a result, after the effect.
+  ["says that something is invalid", { is: "does", code: -32602 }, /output does not fit/],
   ["says more in one line than anybody reads", { is: "endless" }, /longer than/],
   ["says nothing that is a result", { is: "raw", result: { content: "text" } }, /nobody knows/i],
   ["asks by a form that is none", { is: "raw", result: wants({ n: { type: "nonsense" } }) }, /nobody knows/i],
@@ -410,7 +430,7 @@ for (const [name, call, reason] of [
     const found = await go();
     assert.deepEqual([found.code, found.cause], [3, "write_unknown"], JSON.stringify(found));
     assert.match(JSON.stringify(found.__interrupt__), reason);
-    assert.equal((await ledger()).length, 1);
+    assert.equal((await ledger()).filter((it) => it.startsWith("act")).length, 1);
   });
 
   test(`hostile: of a server that ${name}, a read is tried again, and then the model is told`, async () => {
@@ -419,7 +439,7 @@ for (const [name, call, reason] of [
     await agent(hostile({ own }), [["h__act", {}]], free);
     const done = await go();
     assert.equal(done.code, 0, JSON.stringify(done));
-    assert.equal((await ledger()).length, 3);
+    assert.equal((await ledger()).filter((it) => it.startsWith("act")).length, 3);
   });
 }
 
@@ -489,15 +509,163 @@ test("hostile: arguments that do not fit any more what the tool became are not s
   assert.deepEqual(await ledger(), []);
 });
 
-test("hostile: a tool that is gone is not called", async () => {
+test("hostile: a tool that is gone is not called, and a person says whether to look again", async () => {
   await play({ is: "text", text: "done" });
   await agent(hostile(), [["h__act", {}]]);
   await go();
   await play({ is: "text", text: "done" }, []);
   const found = await hold("resume", "t", "--approve");
   assert.equal(found.code, 3, JSON.stringify(found));
-  assert.match(JSON.stringify(found.__interrupt__), /no longer exists/);
-  assert.deepEqual(await ledger(), []);
+  assert.match(question(found).description, /does not offer `act` any more.*Nothing was called/s);
+  const still = await hold("resume", "t", "--approve");
+  assert.match(question(still).description, /does not offer `act` any more/);
+  // It was gone for a moment only: the approval counts.
+  await play({ is: "text", text: "done" });
+  const done = await hold("resume", "t", "--approve");
+  assert.deepEqual([done.code, done.output], [0, "done"], JSON.stringify(done));
+  assert.equal((await ledger()).length, 1);
+});
+
+for (const gate of ["h__act", "*"]) {
+  test(`hostile: however often an agent is started, a tool that became another one stays asked about (${gate})`, async () => {
+    await play({ is: "text", text: "done" });
+    await agent(hostile(), [["h__act", {}]], { interrupt_on: { [gate]: false } });
+    const run = (thread) => hold("run", "agent.yaml", "--input", "go", "--thread", thread);
+    assert.equal((await run("one")).code, 0);
+    await play({ is: "text", text: "done" }, [{ name: "act", description: "Deletes." }]);
+    for (const thread of ["two", "three", "four"]) assert.equal((await run(thread)).code, 3, thread);
+    assert.equal((await ledger()).length, 1);
+    // Whoever has seen that changes the file.
+    await agent(hostile(), [["h__act", {}]], { interrupt_on: { [gate]: false }, system_prompt: "Now it deletes." });
+    assert.equal((await run("five")).code, 0);
+  });
+}
+
+test("hostile: where it said that something changed and does not say what, nothing is called", async () => {
+  const one = { name: "act" };
+  await writeFile(file("play.json"), JSON.stringify({ tools: [one], call: { is: "changes", text: "done" } }));
+  await agent(hostile(), [["h__act", {}]], free);
+  const rules = [
+    { when: { turn: 1 }, call: [{ tool: "h__act", args: {} }] },
+    { when: { turn: 2 }, call: [{ tool: "h__act", args: {} }] },
+    { say: "{result}" },
+  ];
+  await writeFile(file("scenario.yaml"), JSON.stringify({ apiVersion: "holdpoint/v1", kind: "Scenario", rules }));
+  const { running, ended } = command.start(folder, {}, ["run", "agent.yaml", "--input", "go", "--thread", "t", "--json"]);
+  await line("act");
+  // From now on its list is an error.
+  await writeFile(file("play.json"), JSON.stringify({ tools: [one], lists: "badly", call: { is: "text", text: "done" } }));
+  const { code, out } = await ended;
+  running.kill();
+  const found = JSON.parse(out);
+  // Either it had listed before, or a person is asked; the old list is never believed.
+  if (code === 3) assert.match(question(found).description, /not now.*Nothing was called/s);
+  const lists = (await readFile(file("ledger"), "utf8")).split("\n").filter((it) => it === "list").length;
+  assert.ok(lists >= 3, `${lists}`);
+});
+
+test("hostile: a schema that stands for more than there is time for is refused", async () => {
+  const $defs = { d40: { type: "string" } };
+  for (let n = 0; n < 40; n += 1) $defs[`d${n}`] = { anyOf: [{ $ref: `#/$defs/d${n + 1}` }, { $ref: `#/$defs/d${n + 1}` }] };
+  const inputSchema = { type: "object", properties: { a: { type: "array", items: { $ref: "#/$defs/d0" } } }, $defs };
+  await play({ is: "text", text: "done" }, [{ name: "act", inputSchema }]);
+  await agent(hostile(), [["h__act", { a: [1] }]], free);
+  const refused = await command.start(folder, {}, ["run", "agent.yaml", "--input", "x"]).ended;
+  assert.equal(refused.code, 2, refused.errors);
+  assert.match(refused.errors, /`act` with a schema that refers to its own parts too often/);
+});
+
+test("hostile: a question that comes after its call was cancelled is not put to the next one", async () => {
+  const both = [{ name: "x" }, { name: "y" }];
+  const plays = { tools: both, x: { is: "late", message: "of x" }, y: { is: "does", after: 2500 } };
+  await writeFile(file("play.json"), JSON.stringify(plays));
+  const own = { effects: { x: "read" }, timeout: "20s" };
+  await agent(hostile({ own }), [["h__x", {}]], free);
+  const rules = [{ when: { user: "first" }, call: [{ tool: "h__x", args: {} }] }, { when: { user: "second", turn: 1 }, call: [{ tool: "h__y", args: {} }] }, { say: "{result}" }];
+  await writeFile(file("scenario.yaml"), JSON.stringify({ apiVersion: "holdpoint/v1", kind: "Scenario", rules }));
+  // One process, so that the link could be the same one.
+  const served = await serving({ after: (end) => ends.push(end) }, "sqlite:served.db");
+  const begin = { agent_id: "clerk", session_id: "s" };
+  const { run_id: first } = await served.call("POST", "runs", { ...begin, input: "first" });
+  await line("x");
+  await served.call("POST", `runs/${first}/cancel`);
+  await served.until(first, "cancelled");
+  const { run_id: second } = await served.call("POST", "runs", { ...begin, input: "second" });
+  const done = await served.until(second, "finished");
+  assert.equal(done.output, "did");
+  assert.equal((await ledger()).filter((it) => it === "did").length, 1);
+  for (const end of ends) await end();
+});
+const ends = [];
+
+for (const code of [undefined, -32000]) {
+  test(`hostile: what it asks in the middle is asked of a person also where it ends with ${code ?? "a text"}`, async () => {
+    await play({ is: "asks", message: "How many?", code });
+    await agent(hostile(), [["h__act", {}]], free);
+    const stopped = await go();
+    assert.deepEqual([stopped.code, stopped.cause], [3, "human_input"], JSON.stringify(stopped));
+    const done = await answer({ n: 3 });
+    assert.deepEqual([done.code, done.output], [0, "did it"], JSON.stringify(done));
+    assert.deepEqual((await ledger()).filter((it) => it.startsWith("did")), ['did {"n":3}']);
+  });
+}
+
+test("hostile: a secret that it asks with or offers is neither stored nor shown", async () => {
+  more = { TOKEN: "tok-very-secret" };
+  const env = { KEY: { secret: "TOKEN" } };
+  await play({ is: "asks", message: "Is tok-very-secret yours?" }, [{ name: "act", description: "Uses tok-very-secret." }]);
+  await agent(hostile({ env }), [["h__act", {}]], free);
+  const stopped = await go();
+  assert.equal(stopped.cause, "human_input", JSON.stringify(stopped));
+  assert.ok(!JSON.stringify(stopped).includes("very-secret"), JSON.stringify(stopped));
+  assert.ok(!(await readFile(file("holdpoint.db"))).includes("very-secret"));
+  assert.ok(!(await readFile(file("holdpoint.db-wal")).catch(() => Buffer.from(""))).includes("very-secret"));
+  await play({ is: "text", text: "x" }, [{ name: "act", inputSchema: { type: "object", title: "tok-very-secret" } }]);
+  await agent(hostile({ env }), [["h__act", {}]]);
+  const refused = await command.start(folder, more, ["run", "agent.yaml", "--input", "x", "--thread", "u"]).ended;
+  more = {};
+  assert.equal(refused.code, 2, refused.errors);
+  assert.match(refused.errors, /a secret in its name or schema/);
+});
+
+test("hostile: calls that wait for each other are begun with their time before them", async () => {
+  await play({ is: "does", after: 1200 });
+  await agent(hostile({ own: { timeout: "2s" } }), [["h__act", { n: 1 }], ["h__act", { n: 2 }], ["h__act", { n: 3 }]], free);
+  const done = await go();
+  assert.equal(done.code, 0, JSON.stringify(done));
+  assert.deepEqual(contents(done), ["did", "did", "did"]);
+  assert.equal((await ledger()).filter((it) => it === "did").length, 3);
+});
+
+test("hostile: a server that does not read is killed at the deadline of what it was told", async () => {
+  // It says what it offers, and never reads again.
+  const deaf = file("deaf.mjs");
+  await writeFile(
+    deaf,
+    `import { createInterface } from "node:readline";
+const lines = createInterface({ input: process.stdin });
+lines.on("line", (line) => {
+  const { id, method } = JSON.parse(line);
+  const results = { initialize: { protocolVersion: "2025-06-18", capabilities: { tools: {} }, serverInfo: { name: "d", version: "1" } }, "tools/list": { tools: [{ name: "act", inputSchema: { type: "object" } }] } };
+  if (id === undefined) return;
+  console.log(JSON.stringify({ jsonrpc: "2.0", id, ...(results[method] ? { result: results[method] } : { error: { code: -32601, message: "no" } }) }));
+  if (method === "tools/list") process.stdin.pause();
+});
+setInterval(() => {}, 1000);
+`,
+  );
+  const own = { d: { command: [node, deaf], timeout: "3s", settle: "0s" } };
+  await agent(own, [], free);
+  // Longer on the way than in the file: more than all the pipes in between hold.
+  const text = "\\x01".repeat(255_000);
+  await writeFile(file("scenario.yaml"), `{apiVersion: holdpoint/v1, kind: Scenario, rules: [{when: {turn: 1}, call: [{tool: d__act, args: {text: "${text}"}}]}, {say: end}]}`);
+  const served = await serving({ after: (end) => ends.push(end) }, "sqlite:served.db");
+  const { run_id: run } = await served.call("POST", "runs", start);
+  const found = await served.until(run, "waiting");
+  assert.equal(found.cause, "write_unknown", JSON.stringify(found).slice(0, 500));
+  // Its watchdog kills it although the server of ours lives.
+  await gone(deaf);
+  await served.kill();
 });
 
 test("hostile: what it offers that no agent can have is refused before anything runs", async () => {
@@ -599,7 +767,7 @@ test("served: a server's own question is an interrupt like others, and its answe
   assert.equal((await ledger()).filter((it) => it.startsWith("pays")).length, 1);
 });
 
-test("served: a server that cannot be reached has the tools that it had, and calls of them fail without an effect", async (context) => {
+test("served: a server that cannot be reached has the tools that it had, and what was approved waits until it is back", async (context) => {
   const program = file("bank");
   await agent({ bank: { ...bank().bank, command: [program] } }, [["bank__close", {}]]);
   await writeFile(program, `#!/bin/sh\nexec ${node} ${join(here, "mcp-bank.mjs")}\n`, { mode: 0o755 });
@@ -609,10 +777,17 @@ test("served: a server that cannot be reached has the tools that it had, and cal
   const lame = await serving(context, "sqlite:served.db");
   assert.ok(lame.said.some((it) => /the MCP server `bank`: .*code 1/.test(it)), lame.said.join("\n"));
   const { run_id: run } = await lame.call("POST", "runs", start);
-  await lame.call("POST", `interrupts/${await lame.question("approval")}/resolve`, yes);
+  const gate = await lame.question("approval");
+  await lame.call("POST", `interrupts/${gate}/resolve`, yes);
+  const away = await lame.question("approval", gate);
+  const shown = await lame.call("GET", `interrupts/${away}`);
+  assert.match(JSON.stringify(shown), /the MCP server `bank`: .*code 1.*Nothing was called/);
+  // It is back, and what was approved is done.
+  await writeFile(program, `#!/bin/sh\nexec ${node} ${join(here, "mcp-bank.mjs")}\n`, { mode: 0o755 });
+  await lame.call("POST", `interrupts/${away}/resolve`, yes);
   const done = await lame.until(run, "finished");
-  assert.match(done.output, /the MCP server `bank`: .*code 1/);
-  assert.deepEqual(await ledger(), []);
+  assert.equal(done.output, "closed");
+  assert.deepEqual(await ledger(), ["closed"]);
 });
 
 test("a server that never could be reached keeps the agent from running, and says why", async () => {

@@ -4,6 +4,8 @@
 //! to what its servers offered then, down to the words. What a server says of itself never makes a tool less guarded unless the
 //! definition trusts it.
 
+mod schema;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
@@ -43,6 +45,10 @@ pub struct McpServer {
     /// Whether it was asked for its tools, and they are among the definition's.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub listed: bool,
+    /// What its tools were when this text was published with them for the first time, by what it calls them. It is what
+    /// the text was written for: what is another tool by now is asked about, for as long as the text stays as it is.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub seen: BTreeMap<String, String>,
 }
 
 /// How a server is reached.
@@ -168,6 +174,7 @@ impl McpServer {
             settle: ToolSpec::DEFAULT_SETTLE,
             permissions: Vec::new(),
             listed: false,
+            seen: BTreeMap::new(),
         }
     }
 
@@ -285,13 +292,21 @@ impl McpServer {
                 chosen.len()
             ));
         }
-        match chosen.iter().find(|it| !it.input_schema.is_object()) {
-            Some(offer) => Err(format!(
-                "{whose} offers `{}` without a schema of its arguments",
-                offer.name
-            )),
-            None => Ok(chosen),
+        for offer in &chosen {
+            if !offer.input_schema.is_object() {
+                let name = &offer.name;
+                return Err(format!(
+                    "{whose} offers `{name}` without a schema of its arguments"
+                ));
+            }
+            if !schema::is_light(&offer.input_schema) {
+                let name = &offer.name;
+                return Err(format!(
+                    "{whose} offers `{name}` with a schema that refers to its own parts too often to be looked at"
+                ));
+            }
         }
+        Ok(chosen)
     }
 }
 
@@ -332,6 +347,18 @@ impl Policy {
             Some(gate) => Some(gate.clone()),
             None if self.default == Ruling::Deny => None,
             None => Some(Gate::ask(Allowed::standard())),
+        }
+    }
+
+    /// Has a person asked each time where one is asked anyway, without a rule that says when.
+    fn never_for_good(&mut self, tool: &str) {
+        if let Some(gate) = self
+            .gate(tool)
+            .filter(|it| it.rules.is_empty() && it.may_ask())
+        {
+            let mut gate = gate.clone();
+            gate.terms.always_ask = true;
+            self.interrupt_on.insert(tool.to_owned(), gate);
         }
     }
 
@@ -405,6 +432,10 @@ impl Definition {
                 if let Some(gate) = server.gate(offer) {
                     self.policy.guard(&spec.name, gate);
                 }
+                if offer.hints.destructive == Some(true) {
+                    self.policy.never_for_good(&spec.name);
+                }
+                server.seen.insert(offer.name.clone(), offer.version());
                 self.tools.push(spec);
             }
             server.listed = true;
@@ -416,7 +447,7 @@ impl Definition {
     }
 
     /// What this definition becomes where a server offers its tools otherwise than it did; `None` if all that are in it are as
-    /// they were. No tool is added.
+    /// they were. No tool is added, and none is taken out: a list that lacks one may be a mistake of a moment.
     #[must_use]
     pub fn with_changed_offers(&self, server: &McpServer, offers: &[McpOffer]) -> Option<Self> {
         let mut changed = self.clone();
@@ -430,19 +461,13 @@ impl Definition {
             if !server.is_reached_like(asked) {
                 continue;
             }
-            let gates = &mut self.policy.interrupt_on;
-            self.tools.retain_mut(|spec| {
-                let Some(tool) = spec.of_mcp_server(&server.name) else {
-                    return true;
-                };
-                if let Some(offer) = offers.iter().find(|it| it.name == tool) {
+            for spec in &mut self.tools {
+                let tool = spec.of_mcp_server(&server.name);
+                let offer = tool.and_then(|tool| offers.iter().find(|it| it.name == tool));
+                if let Some(offer) = offer {
                     *spec = server.spec(offer);
-                    return true;
                 }
-                // A gate of a tool that is gone would guard nothing.
-                gates.remove(&spec.name);
-                false
-            });
+            }
         }
         for subagent in &mut self.subagents {
             subagent.definition.change_offers(asked, offers);
@@ -458,21 +483,27 @@ impl Definition {
     }
 
     fn be_as_careful_as(&mut self, before: &Self) {
+        for server in &mut self.mcp_servers {
+            let known = before.mcp_servers.iter().find(|it| it.name == server.name);
+            let seen = known.map(|it| it.seen.clone()).unwrap_or_default();
+            server.seen.extend(seen);
+        }
         for spec in &mut self.tools {
-            let Runner::Mcp { .. } = spec.runner else {
+            let Runner::Mcp { server, tool } = &spec.runner else {
                 continue;
             };
-            let Some(known) = before.tool(&spec.name) else {
-                continue;
-            };
-            spec.effect = spec.effect.max(known.effect);
-            let gates = &mut self.policy.interrupt_on;
+            let server = self.mcp_servers.iter().find(|it| it.name == *server);
+            let seen = server.and_then(|it| it.seen.get(tool));
+            if let Some(known) = before.tool(&spec.name) {
+                spec.effect = spec.effect.max(known.effect);
+            }
             if let Some(gate) = before.policy.interrupt_on.get(&spec.name) {
+                let gates = &mut self.policy.interrupt_on;
                 gates
                     .entry(spec.name.clone())
                     .or_insert_with(|| gate.clone());
             }
-            if known.version != spec.version
+            if seen.is_some_and(|seen| *seen != spec.version)
                 && let Some(mut gate) = self.policy.gate_to_tighten(&spec.name)
             {
                 gate.terms.always_ask = true;

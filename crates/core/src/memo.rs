@@ -371,6 +371,18 @@ impl Memo {
         }
     }
 
+    /// Whether the step of this name ended, whatever it was.
+    #[must_use]
+    pub fn has_ended(&self, step: &str) -> bool {
+        self.steps.get(step).is_some_and(|step| step.end.is_some())
+    }
+
+    /// What there is for a name that was waited for, whatever was asked under it.
+    #[must_use]
+    pub fn recalled(&self, name: &str) -> Option<&Recalled> {
+        self.answers.get(name)?.answer.as_ref()
+    }
+
     /// All steps that ended, by name: `{"result": …}` or `{"error": …}`.
     #[must_use]
     pub fn steps(&self) -> serde_json::Map<String, Value> {

@@ -151,6 +151,7 @@ fn read(field: &Field<'_>, name: &str, base: &Base, report: &mut Report) -> Opti
         settle: settle?,
         permissions: permissions?.into_iter().map(str::to_owned).collect(),
         listed: false,
+        seen: BTreeMap::new(),
     })
 }
 

@@ -160,6 +160,7 @@ pub(crate) fn drift(action: &Action, pinned: &Agent, current: Caller<'_>) -> Opt
             "`{name}`: version `{}` became `{}`",
             action.tool.version, tool.version
         ));
+        changes.extend(described_otherwise(name, pinned.at(&action.frame), agent));
     }
     let old = pinned
         .at(&action.frame)
@@ -200,3 +201,22 @@ pub(crate) fn drift(action: &Action, pinned: &Agent, current: Caller<'_>) -> Opt
         changes,
     })
 }
+
+/// How a tool was described, and is now, where that differs. A tool of somebody else's server may be another one by now.
+fn described_otherwise(name: &str, before: Option<&Agent>, now: &Agent) -> Option<String> {
+    let described = |agent: &Agent| {
+        let tool = agent.definition.tool(name)?;
+        let text = tool.description.trim();
+        let mut short: String = text.chars().take(MAX_DESCRIBED).collect();
+        if short.len() < text.len() {
+            short.push('…');
+        }
+        Some(short)
+    };
+    let (before, now) = (described(before?)?, described(now)?);
+    let differs = before != now;
+    differs.then(|| format!("`{name}` was described as “{before}”, and now as “{now}”"))
+}
+
+/// How much of a description is shown, in characters.
+const MAX_DESCRIBED: usize = 300;

@@ -46,10 +46,10 @@ impl Agents {
         let mut warnings = Vec::new();
         let mut complete = definition;
         for (server, offers) in servers.iter().zip(asked) {
-            match offers {
-                Ok(offers) => {
-                    complete = complete.with_offers(server, &offers).map_err(unusable)?;
-                }
+            // What does not fit may be a mistake of the server's, and so no reason to be without the agent.
+            let taken = offers.and_then(|offers| complete.clone().with_offers(server, &offers));
+            match taken {
+                Ok(with) => complete = with,
                 Err(reason) => warnings.push(reason),
             }
         }

@@ -21,19 +21,27 @@ mod trouble;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use holdpoint_core::{Effect, McpOffer, McpServer, Outcome, Params, Recalled};
+use holdpoint_core::{Effect, McpOffer, McpServer, Outcome, Params, Recalled, Span};
+use serde_json::json;
 use tokio::time::Instant;
 
 use crate::{
-    Call, SharedSteps, StepContext, StepFailed, StepTrouble, Tool, Watchdog, entry,
-    stepped_command::only_entered, tool::Changed,
+    Call, Question, SharedSteps, StepContext, StepFailed, StepTrouble, Tool, Watchdog, approved,
+    entry, stepped_command::only_entered, tool::Changed,
 };
 use asked::{Given, Request};
+use connection::{Connection, Turn};
 use said::Said;
 pub(crate) use servers::Servers;
 
 /// How often a server may want something before it comes to an end.
 const MAX_ROUNDS: usize = 8;
+
+/// How often a tool is entered anew because its server took too long to be there.
+const MAX_LATE: usize = 8;
+
+/// For how long it is left then.
+const MOMENT: Span = Span::from_millis(10);
 
 /// How long a server may take to say what it offers, from when it is started.
 const LISTING: Duration = Duration::from_secs(60);
@@ -74,11 +82,10 @@ impl Tool for McpTool {
     async fn changed(&self, call: Call<'_>) -> Option<Changed> {
         let deadline = Instant::now() + call.remaining;
         let connection = self.servers.to(&self.server, call.scope);
-        // Who does not answer now does not answer the call either, and that says so.
+        // Who does not answer now, or does not have the tool, is asked again once the tool is entered.
         let offers = connection.offers(&self.watchdog, deadline).await.ok()?;
-        let now = offers.iter().find(|it| it.name == self.tool);
-        let is_same = now.is_some_and(|offer| offer.version() == self.version);
-        (!is_same).then(|| Changed {
+        let now = offers.iter().find(|it| it.name == self.tool)?;
+        (now.version() != self.version).then(|| Changed {
             server: self.server.clone(),
             offers: offers.to_vec(),
         })
@@ -100,7 +107,10 @@ impl McpTool {
         let deadline = Instant::now() + call.remaining;
         let mut given = Given::default();
         for round in 1..=MAX_ROUNDS {
-            match self.ask(context, call, round, &given, deadline).await? {
+            let turn = self.reach(context, call, round, deadline).await?;
+            let said = self.ask(context, call, round, &given, deadline).await?;
+            drop(turn);
+            match said {
                 Said::Done { text } => return Ok(text),
                 Said::Wants { requests, state } => {
                     let answers = self.answers(context, round, &requests, "").await?;
@@ -122,6 +132,82 @@ impl McpTool {
         ))
     }
 
+    /// Makes sure that the server is there and has the tool, before anything is recorded as begun. Where it is not, a person
+    /// says whether to try again, so that neither an approval nor an answer is lost to an outage. Only the first call of something
+    /// that reads fails by itself.
+    async fn reach(
+        &self,
+        context: &StepContext,
+        call: Call<'_>,
+        round: usize,
+        deadline: Instant,
+    ) -> Result<Option<Turn>, String> {
+        if context.memo().has_ended(&step_name(round)) {
+            return Ok(None);
+        }
+        let away = |time: usize| format!("away {round}.{time}");
+        let mut time = 1;
+        while let Some(answer) = context.memo().recalled(&away(time)) {
+            if approved(answer) != Some(true) {
+                return Err(format!(
+                    "the MCP server `{}` could not be asked, and nothing was called",
+                    self.server.name
+                ));
+            }
+            time += 1;
+        }
+        let connection = self.servers.to(&self.server, call.scope);
+        let soon = deadline - call.remaining / 2;
+        let why = match self.look(&connection, soon).await {
+            Ok(Some(turn)) if Instant::now() <= soon => return Ok(Some(turn)),
+            Ok(late) => {
+                drop(late);
+                return Err(self.begin_anew(context, round).await);
+            }
+            Err(why) => why,
+        };
+        if round == 1 && self.effect == Effect::Read {
+            return Err(why);
+        }
+        let question = Question::approval(format!("`{}` cannot be asked", self.server.name))
+            .description(format!(
+                "{}\n\nNothing was called. Approve to try again, reject to have the model told.",
+                crate::quote::quote(&why)
+            ))
+            .data(json!({"mcp_server": self.server.name, "tool": self.tool}));
+        // Whatever is said to it is looked at when the tool is entered again.
+        let asked = context.interrupt(&away(time), question).await;
+        asked.map_err(|refused| refused.to_string())?;
+        Err(why)
+    }
+
+    /// Waits until the server is there, has the tool, and can be called; `None` if that took too long.
+    async fn look(&self, connection: &Connection, until: Instant) -> Result<Option<Turn>, String> {
+        let offers = connection.offers(&self.watchdog, until).await?;
+        if offers.iter().any(|it| it.name == self.tool) {
+            return connection.turn(&self.watchdog, until).await;
+        }
+        Err(format!(
+            "the MCP server `{}` does not offer `{}` any more",
+            self.server.name, self.tool
+        ))
+    }
+
+    /// A call is begun with most of its time before it. Where it took too long until it could be, the tool is entered anew; and
+    /// where that helps nothing, this says so.
+    async fn begin_anew(&self, context: &StepContext, round: usize) -> String {
+        for time in 1..=MAX_LATE {
+            let name = format!("late {round}.{time}");
+            if let Err(refused) = context.sleep(&name, MOMENT).await {
+                return refused.to_string();
+            }
+        }
+        format!(
+            "the MCP server `{}` was not ready in time again and again; nothing was called",
+            self.server.name
+        )
+    }
+
     /// Asks the server, unless it was asked before.
     async fn ask(
         &self,
@@ -131,10 +217,7 @@ impl McpTool {
         given: &Given,
         deadline: Instant,
     ) -> Result<Said, String> {
-        let name = match round {
-            1 => "call".to_owned(),
-            more => format!("call {more}"),
-        };
+        let name = step_name(round);
         let step = context.step(&name, self.effect, call.args.to_value(), |key| async move {
             let said = self.exchange(call, &key, given, deadline).await;
             said.map(|said| said.to_value())
@@ -195,6 +278,14 @@ impl McpTool {
             answers.push(answer);
         }
         Ok(answers)
+    }
+}
+
+/// What asking the server for the how-manieth time is called.
+fn step_name(round: usize) -> String {
+    match round {
+        1 => "call".to_owned(),
+        more => format!("call {more}"),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::{error::Error, fmt, future::Future};
 
-use holdpoint_core::{Effect, Outcome, Params, Recalled, Span, StepEnd, Suspension};
+use holdpoint_core::{Effect, Memo, Outcome, Params, Recalled, Span, StepEnd, Suspension};
 use serde::Serialize;
 use serde_json::Value;
 use tokio::sync::oneshot;
@@ -97,6 +97,11 @@ impl StepContext {
             steps,
             entry: Entry::default(),
         }
+    }
+
+    /// What this call has behind it, as of when it was entered.
+    pub(crate) fn memo(&self) -> &Memo {
+        self.steps.memo()
     }
 
     /// Takes a step, unless it has ended before: then this is its result, or its error.

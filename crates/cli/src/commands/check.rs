@@ -84,6 +84,10 @@ impl Found {
                 Err(why) => self.trouble.push(why),
             }
         }
+        // What only shows once it is known what there is: two tools of one name, for instance.
+        if self.trouble.is_empty() {
+            self.trouble.extend(definition.flaw());
+        }
         self.fits &= self.trouble.is_empty();
         self.definition = Some(definition);
     }

@@ -13,7 +13,9 @@ use crate::{
 
 /// What is logged when nobody says anything. Each connection that an outage ends is a line of the pool; what the outage means
 /// for requests and runs is said by us.
-const LEVEL: &str = "info,deadpool.postgres=off";
+const LEVEL: &str = "info,deadpool.postgres=off,rmcp=warn";
+/// What it does not say below that, unless it is named: what MCP servers say of themselves, before secrets are taken out of it.
+const QUIET: &str = "rmcp=warn";
 
 /// Serves until the process is asked to go.
 ///
@@ -145,7 +147,7 @@ fn configuration(args: &Serve) -> Result<ServerFile, Failure> {
 fn log(format: LogFormat) {
     let (filter, wrong) = match env::log() {
         None => (EnvFilter::new(LEVEL), None),
-        Some(text) => match EnvFilter::try_new(&text) {
+        Some(text) => match EnvFilter::try_new(format!("{QUIET},{text}")) {
             Ok(filter) => (filter, None),
             Err(error) => (EnvFilter::new(LEVEL), Some(error)),
         },

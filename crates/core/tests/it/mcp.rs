@@ -186,18 +186,81 @@ fn a_tool_that_changed_is_always_asked_about_and_never_less_grave_than_it_was() 
 }
 
 #[test]
-fn a_tool_that_is_gone_goes_with_its_gate_and_none_is_added() {
+fn a_list_that_lacks_a_tool_changes_nothing_and_none_is_added() {
     let before = listed(&server(), &[offer("act"), offer("look")]);
-    let after = before
-        .with_changed_offers(&server(), &[offer("look"), offer("new")])
-        .unwrap();
-    let names: Vec<&str> = after.tools.iter().map(|it| it.name.as_str()).collect();
-    assert_eq!(names, ["s__look"]);
-    assert_eq!(after.flaw(), None);
-    assert_eq!(
-        before.with_changed_offers(&server(), &[offer("look"), offer("act"), offer("new")]),
-        None
-    );
+    for offers in [
+        vec![],
+        vec![offer("look"), offer("new")],
+        vec![offer("look"), offer("act"), offer("new")],
+    ] {
+        assert_eq!(before.with_changed_offers(&server(), &offers), None);
+    }
+}
+
+#[test]
+fn a_tool_that_changed_is_asked_about_for_as_long_as_the_text_stays_as_it_is() {
+    let now = McpOffer {
+        description: "Other.".to_owned(),
+        ..offer("act")
+    };
+    let (old, new) = ([offer("act")], std::slice::from_ref(&now));
+    // What the text says of it was said of the old one.
+    for gates in ["s__act", "*"] {
+        let text = || {
+            let mut text = Definition::new("clerk", "test").with_mcp_server(server());
+            let gates_of = &mut text.policy.interrupt_on;
+            gates_of.insert(gates.to_owned(), Gate::open());
+            text
+        };
+        let asks = |it: &Definition| it.policy.may_ask("s__act");
+        let publish = |offers: &[McpOffer], before: &Definition| {
+            let listed = text().with_offers(&server(), offers).unwrap();
+            listed.as_careful_as(before)
+        };
+        let first = text().with_offers(&server(), &old).unwrap();
+        assert!(!asks(&first));
+        let noticed = first.with_changed_offers(&server(), new).unwrap();
+        assert!(asks(&noticed));
+        // Published again and again, with or without somebody having noticed, and after it was gone for a while.
+        let again = publish(new, &noticed);
+        assert!(asks(&again));
+        assert!(asks(&publish(new, &again)));
+        // A gate of its own would guard nothing while it is gone, which is refused.
+        if gates == "*" {
+            let gone = publish(&[], &first);
+            assert!(asks(&publish(new, &gone)));
+            // The old one again is what the text was written for.
+            assert!(!asks(&publish(&old, &gone)));
+        }
+    }
+}
+
+#[test]
+fn what_is_said_to_destroy_is_asked_about_each_time_wherever_it_is_asked_about_at_all() {
+    let grave = McpOffer {
+        hints: McpHints {
+            destructive: Some(true),
+            ..McpHints::default()
+        },
+        ..offer("act")
+    };
+    let with_gate = |name: &str, gate: Gate| {
+        let mut definition = Definition::new("clerk", "test").with_mcp_server(server());
+        definition.policy.interrupt_on.insert(name.to_owned(), gate);
+        let offers = std::slice::from_ref(&grave);
+        let definition = definition.with_offers(&server(), offers).unwrap();
+        gate_of(&definition)
+    };
+    fn gate_of(definition: &Definition) -> Option<bool> {
+        gate(definition, "s__act").map(|gate| gate.terms.always_ask)
+    }
+    let asking = || Gate::ask(Allowed::standard());
+    assert_eq!(with_gate("s__act", asking()), Some(true));
+    assert_eq!(with_gate("*", asking()), Some(true));
+    // What the file opens, or has rules for, it means.
+    assert_eq!(with_gate("s__act", Gate::open()), Some(false));
+    let by_rule = Gate::open().when("args.n > 1", Ruling::Interrupt);
+    assert_eq!(with_gate("s__act", by_rule), Some(false));
 }
 
 #[test]

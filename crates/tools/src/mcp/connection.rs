@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use holdpoint_core::{McpOffer, McpServer};
 use serde_json::Value;
 use tokio::{
-    sync::Semaphore,
+    sync::{OwnedSemaphorePermit, Semaphore},
     time::{Instant, timeout_at},
 };
 
@@ -26,13 +26,17 @@ pub(super) struct Request<'a> {
     pub(super) given: &'a Given,
 }
 
+/// The right to call a server, kept for as long as the call takes: one that cannot tell calls apart has one at a time.
+#[derive(Debug)]
+pub(super) struct Turn(#[expect(dead_code, reason = "it is held")] Option<OwnedSemaphorePermit>);
+
 /// What a conversation has with a server.
 #[derive(Debug)]
 pub(super) struct Connection {
     server: McpServer,
     link: tokio::sync::Mutex<Option<Arc<Link>>>,
     /// Whose turn it is, where the server cannot tell calls apart.
-    turn: Semaphore,
+    turn: Arc<Semaphore>,
     used: Mutex<Instant>,
 }
 
@@ -41,7 +45,7 @@ impl Connection {
         Self {
             server,
             link: tokio::sync::Mutex::default(),
-            turn: Semaphore::new(1),
+            turn: Arc::new(Semaphore::new(1)),
             used: Mutex::new(Instant::now()),
         }
     }
@@ -84,7 +88,20 @@ impl Connection {
         }
     }
 
-    /// Makes a call, once.
+    /// Waits until the server can be called; `None` if that was not so by then.
+    pub(super) async fn turn(
+        &self,
+        watchdog: &Watchdog,
+        deadline: Instant,
+    ) -> Result<Option<Turn>, String> {
+        if self.link(watchdog, deadline).await?.takes_several() {
+            return Ok(Some(Turn(None)));
+        }
+        let turn = timeout_at(deadline, Arc::clone(&self.turn).acquire_owned()).await;
+        Ok(turn.ok().and_then(Result::ok).map(|turn| Turn(Some(turn))))
+    }
+
+    /// Makes a call, once. Its turn has come.
     pub(super) async fn call(
         &self,
         watchdog: &Watchdog,
@@ -97,17 +114,6 @@ impl Connection {
                 .link(watchdog, deadline)
                 .await
                 .map_err(StepTrouble::no_effect)?;
-            let turn = if link.takes_several() {
-                None
-            } else {
-                let turn = timeout_at(deadline, self.turn.acquire()).await;
-                let Ok(Ok(turn)) = turn else {
-                    return Err(StepTrouble::no_effect(
-                        "another call of this conversation kept the server busy",
-                    ));
-                };
-                Some(turn)
-            };
             self.expect_same(&link, request, deadline).await?;
             let sent = Sent {
                 tool: request.tool,
@@ -117,7 +123,6 @@ impl Connection {
             };
             let said = link.call(sent, deadline).await;
             self.touch();
-            drop(turn);
             match said {
                 Ok(said) => return Ok(said),
                 Err(Broken::Forgotten) => self.drop_link(&link).await,

@@ -38,6 +38,15 @@ use crate::{StepTrouble, Watchdog};
 /// How many pages a list of tools may have.
 const MAX_PAGES: usize = 64;
 
+/// How many tools all of them may have, of which an agent chooses.
+const MAX_TOOLS: usize = 2_000;
+
+/// How long the text of a result may be. Of a longer one the beginning is kept.
+const MAX_TEXT: usize = 8 << 20;
+
+/// How much a server may want in the middle of one call. Beyond that it is told that there is none.
+const MAX_WANTS: usize = 8;
+
 /// For how long what a server offers is believed to be so still.
 const FRESH: Duration = Duration::from_secs(60);
 
@@ -52,6 +61,8 @@ pub(super) struct Link {
     scrub: Arc<Scrub>,
     listed: tokio::sync::Mutex<Option<(Instant, Arc<[McpOffer]>)>>,
     name: String,
+    /// Nobody knows any more to which call what is heard belongs.
+    is_spoiled: AtomicBool,
 }
 
 /// What is sent for a call.
@@ -140,11 +151,13 @@ impl Link {
             scrub,
             listed: tokio::sync::Mutex::default(),
             name: server.name.clone(),
+            is_spoiled: AtomicBool::default(),
         })
     }
 
     pub(super) fn is_over(&self) -> bool {
-        self.peer.is_closed() || self.peer.is_transport_closed()
+        let is_spoiled = self.is_spoiled.load(Ordering::SeqCst);
+        is_spoiled || self.peer.is_closed() || self.peer.is_transport_closed()
     }
 
     /// Whether the server can tell several calls apart. One that asks in the middle of a call does not say of which.
@@ -171,6 +184,8 @@ impl Link {
         {
             return Ok(Arc::clone(offers));
         }
+        // From here on nothing is known until it has said it: what it offered before may be another tool by now.
+        *listed = None;
         let asked = timeout_at(deadline, self.list()).await;
         let asked = asked.unwrap_or_else(|_| Err("it does not say what it offers".to_owned()));
         let offers: Arc<[McpOffer]> = asked
@@ -190,7 +205,12 @@ impl Link {
             let page = PaginatedRequestParams::default().with_cursor(cursor);
             let page = self.peer.list_tools(Some(page)).await;
             let page = page.map_err(|error| self.explain(&error))?;
-            offers.extend(page.tools.iter().map(offers::offer));
+            for tool in &page.tools {
+                offers.push(offers::offer(tool, &self.scrub)?);
+            }
+            if offers.len() > MAX_TOOLS {
+                return Err(format!("it offers more than {MAX_TOOLS} tools"));
+            }
             cursor = page.next_cursor;
             if cursor.is_none() {
                 return Ok(offers);
@@ -213,10 +233,22 @@ impl Link {
         if !self.takes_several() {
             ear.begin(sent.given.clone());
         }
+        let mut left = Left {
+            link: self,
+            in_the_middle: true,
+        };
         let answered = timeout_at(deadline, self.peer.call_tool_once(params)).await;
+        left.in_the_middle = false;
         let asked = ear.end();
         let response = match answered {
             Ok(Ok(response)) => response,
+            // It was told that nobody answers, and that is how it ended.
+            Ok(Err(ServiceError::McpError(error))) if !asked.is_empty() => {
+                return Ok(Said::Interrupted {
+                    requests: self.without_secrets(asked)?,
+                    text: self.text(error.message.into_owned()),
+                });
+            }
             Ok(Err(error)) => return Err(self.broken(&error)),
             Err(_) => {
                 let reason = "it did not answer by the deadline";
@@ -225,12 +257,12 @@ impl Link {
         };
         let said = match response {
             CallToolResponse::Complete(result) => {
-                let text = self.scrub.clean(said::text_of(&result));
+                let text = self.text(said::text_of(&result));
                 if asked.is_empty() {
                     Said::Done { text }
                 } else {
                     Said::Interrupted {
-                        requests: asked,
+                        requests: self.without_secrets(asked)?,
                         text,
                     }
                 }
@@ -240,9 +272,17 @@ impl Link {
                 let requests = requests
                     .iter()
                     .map(|(key, request)| Request::read(key, &json!(request)));
+                let state = wants.request_state;
+                if state
+                    .iter()
+                    .any(|state| self.scrub.clean(state.clone()) != *state)
+                {
+                    let reason = "it wants a secret to be kept for it, which is not done";
+                    return Err(Broken::Trouble(StepTrouble::unknown(reason)));
+                }
                 Said::Wants {
-                    requests: requests.collect(),
-                    state: wants.request_state,
+                    requests: self.without_secrets(requests.collect())?,
+                    state,
                 }
             }
             CallToolResponse::Task(_) | _ => {
@@ -251,6 +291,29 @@ impl Link {
             }
         };
         Ok(said)
+    }
+
+    /// What a server said, as it is kept.
+    fn text(&self, mut text: String) -> String {
+        if text.len() > MAX_TEXT {
+            let (whole, end) = (text.len(), text.floor_char_boundary(MAX_TEXT));
+            text.truncate(end);
+            text = format!("{text}\n[{} of {whole} bytes are left out]", whole - end);
+        }
+        self.scrub.clean(text)
+    }
+
+    /// What a server asks is kept, and shown to people. A form that has a secret in it is neither.
+    fn without_secrets(&self, requests: Vec<Request>) -> Result<Vec<Request>, Broken> {
+        let text = serde_json::to_string(&requests).unwrap_or_default();
+        let cleaned = self.scrub.clean(text.clone());
+        if cleaned == text {
+            return Ok(requests);
+        }
+        serde_json::from_str(&cleaned).map_err(|_| {
+            let reason = "it asks for something by a form with a secret in it";
+            Broken::Trouble(StepTrouble::unknown(reason))
+        })
     }
 
     fn broken(&self, error: &ServiceError) -> Broken {
@@ -267,6 +330,21 @@ impl Link {
 
     fn explain(&self, error: &ServiceError) -> String {
         trouble::explain(error, self.epitaph.text())
+    }
+}
+
+/// A call that is dropped in the middle. Whatever its server asks after that would be taken for a question of the next call, so
+/// nothing is said over this link any more.
+struct Left<'a> {
+    link: &'a Link,
+    in_the_middle: bool,
+}
+
+impl Drop for Left<'_> {
+    fn drop(&mut self) {
+        if self.in_the_middle && !self.link.takes_several() {
+            self.link.is_spoiled.store(true, Ordering::SeqCst);
+        }
     }
 }
 
@@ -330,7 +408,7 @@ impl Ear {
         let nth = hearing.heard.iter().filter(|it| **it == request).count();
         hearing.heard.push(request.clone());
         let answer = hearing.given.to(&request, nth).cloned();
-        if answer.is_none() {
+        if answer.is_none() && hearing.open.len() < MAX_WANTS {
             hearing.open.push(request);
         }
         answer

@@ -61,6 +61,8 @@ pub(super) struct Start<'a> {
 #[derive(Debug)]
 pub(super) struct Stdio {
     leash: Arc<sync::Mutex<Option<Leash>>>,
+    /// Whether it is let go of. A program that does not read must not keep us from that.
+    is_over: watch::Sender<bool>,
     lines: mpsc::Receiver<String>,
 }
 
@@ -107,6 +109,7 @@ impl Stdio {
         });
         Ok(Self {
             leash: Arc::new(sync::Mutex::new(Some(leash))),
+            is_over: watch::Sender::default(),
             lines,
         })
     }
@@ -136,11 +139,18 @@ impl Transport<RoleClient> for Stdio {
         message: TxJsonRpcMessage<RoleClient>,
     ) -> impl Future<Output = Result<(), io::Error>> + Send + 'static {
         let leash = Arc::clone(&self.leash);
+        let mut is_over = self.is_over.subscribe();
         async move {
             let line = serde_json::to_string(&message)?;
-            match leash.lock().await.as_mut() {
-                Some(leash) => leash.say(&line).await,
-                None => Err(io::ErrorKind::BrokenPipe.into()),
+            let say = async {
+                match leash.lock().await.as_mut() {
+                    Some(leash) => leash.say(&line).await,
+                    None => Err(io::ErrorKind::BrokenPipe.into()),
+                }
+            };
+            tokio::select! {
+                said = say => said,
+                _ = is_over.wait_for(|it| *it) => Err(io::ErrorKind::BrokenPipe.into()),
             }
         }
     }
@@ -156,6 +166,7 @@ impl Transport<RoleClient> for Stdio {
     }
 
     async fn close(&mut self) -> Result<(), io::Error> {
+        self.is_over.send_replace(true);
         *self.leash.lock().await = None;
         Ok(())
     }

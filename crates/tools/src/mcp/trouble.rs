@@ -98,12 +98,10 @@ pub(super) fn is_forgotten(error: &ServiceError) -> bool {
 pub(super) fn had_no_effect(error: &ServiceError) -> bool {
     match error {
         // These say that the call was not looked at.
+        // Invalid parameters are none of them: some servers say that of a result that does not fit, after the effect.
         ServiceError::McpError(error) => matches!(
             error.code,
-            ErrorCode::METHOD_NOT_FOUND
-                | ErrorCode::INVALID_PARAMS
-                | ErrorCode::INVALID_REQUEST
-                | ErrorCode::PARSE_ERROR
+            ErrorCode::METHOD_NOT_FOUND | ErrorCode::PARSE_ERROR
         ),
         ServiceError::TransportSend(_) => http_trouble(error).is_some_and(was_not_looked_at),
         _ => false,
