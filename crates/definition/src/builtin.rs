@@ -5,7 +5,7 @@ use std::path::Path;
 use holdpoint_core::{Breakpoints, Builtin, ToolSpec};
 use holdpoint_yaml::{Field, Fields, Report, quoted, suggest};
 
-use crate::{command::Base, family::Family};
+use crate::{bounds::Bounds, command::Base, family::Family};
 
 const KEYS: [&str; 4] = ["builtin", "timeout", "settle", "permissions"];
 
@@ -27,18 +27,7 @@ pub(crate) fn read(item: &Field<'_>, family: &Family<'_>, report: &mut Report) -
     let builtin = fields
         .required("builtin", "say which", report)
         .and_then(|field| read_which(&field, report));
-    let timeout = match fields.optional("timeout") {
-        None => Some(ToolSpec::DEFAULT_TIMEOUT),
-        Some(field) => field.positive_duration(report),
-    };
-    let settle = match fields.optional("settle") {
-        None => Some(ToolSpec::DEFAULT_SETTLE),
-        Some(field) => field.duration(report),
-    };
-    let permissions = match fields.optional("permissions") {
-        None => Some(Vec::new()),
-        Some(field) => field.texts("list the permissions, for instance [files]", report),
-    };
+    let bounds = Bounds::read(&fields, report);
     let builtin = builtin?;
     let workspace = match &family.workspace {
         Workspace::Named(path) => Some(path.as_str()),
@@ -54,9 +43,10 @@ pub(crate) fn read(item: &Field<'_>, family: &Family<'_>, report: &mut Report) -
         Workspace::Unread if builtin.needs_workspace() => return None,
         Workspace::Unread => None,
     };
+    let bounds = bounds?;
     Some(ToolSpec {
-        permissions: permissions?.into_iter().map(str::to_owned).collect(),
-        ..ToolSpec::builtin(builtin, workspace).with_times(timeout?, settle?)
+        permissions: bounds.permissions,
+        ..ToolSpec::builtin(builtin, workspace).with_times(bounds.timeout, bounds.settle)
     })
 }
 

@@ -169,6 +169,7 @@
 //! tags and merge keys are refused.
 
 mod agent;
+mod bounds;
 mod breakpoint;
 mod builtin;
 mod command;

@@ -2,11 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use holdpoint_core::{Effect, HttpMethod, McpServer, McpTransport, McpVariable, ToolSpec};
+use holdpoint_core::{Effect, HttpMethod, McpServer, McpTransport, McpVariable};
 use holdpoint_yaml::{Content, Field, Fields, Report, join, quoted, suggest};
 use serde_json::json;
 
 use crate::{
+    bounds::{Bounds, read_effect},
     command::{self, Base},
     family::Family,
     http,
@@ -121,18 +122,7 @@ fn read(field: &Field<'_>, name: &str, base: &Base, report: &mut Report) -> Opti
         None => Some(false),
         Some(field) => field.flag(report),
     };
-    let timeout = match fields.optional("timeout") {
-        None => Some(ToolSpec::DEFAULT_TIMEOUT),
-        Some(field) => field.positive_duration(report),
-    };
-    let settle = match fields.optional("settle") {
-        None => Some(ToolSpec::DEFAULT_SETTLE),
-        Some(field) => field.duration(report),
-    };
-    let permissions = match fields.optional("permissions") {
-        None => Some(Vec::new()),
-        Some(field) => field.texts("list the permissions, for instance [files]", report),
-    };
+    let bounds = Bounds::read(&fields, report);
     if let (Some(Some(only)), Some(effects)) = (&only, &effects)
         && let Some(idle) = effects.keys().find(|it| !only.contains(*it))
         && let Some(field) = fields.optional("effects")
@@ -140,6 +130,7 @@ fn read(field: &Field<'_>, name: &str, base: &Base, report: &mut Report) -> Opti
         let message = format!("{} is not among the `tools`", quoted(idle));
         field.problem(&message, "list it there, or leave it out here", report);
     }
+    let bounds = bounds?;
     Some(McpServer {
         name: name.to_owned(),
         transport: transport?,
@@ -147,9 +138,9 @@ fn read(field: &Field<'_>, name: &str, base: &Base, report: &mut Report) -> Opti
         effects: effects?,
         trust_hints: trust_hints?,
         unasked: false,
-        timeout: timeout?,
-        settle: settle?,
-        permissions: permissions?.into_iter().map(str::to_owned).collect(),
+        timeout: bounds.timeout,
+        settle: bounds.settle,
+        permissions: bounds.permissions,
         listed: false,
         seen: BTreeMap::new(),
     })
@@ -217,11 +208,6 @@ fn read_tools(field: &Field<'_>, report: &mut Report) -> Option<BTreeSet<String>
 }
 
 fn read_effects(field: &Field<'_>, report: &mut Report) -> Option<BTreeMap<String, Effect>> {
-    let words = [
-        ("read", Effect::Read),
-        ("idempotent", Effect::Idempotent),
-        ("write", Effect::Write),
-    ];
     let mut effects = BTreeMap::new();
     let mut complete = true;
     for entry in field.entries(report)? {
@@ -229,7 +215,7 @@ fn read_effects(field: &Field<'_>, report: &mut Report) -> Option<BTreeMap<Strin
             node: &entry.value,
             path: join(&field.path, &entry.key),
         };
-        match value.one_of("an effect", &words, report) {
+        match read_effect(&value, report) {
             Some(effect) => drop(effects.insert(entry.key.clone(), effect)),
             None => complete = false,
         }

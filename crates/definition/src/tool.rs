@@ -4,6 +4,7 @@ use holdpoint_core::{Breakpoints, Definition, Effect, ToolKind, ToolSpec};
 use holdpoint_yaml::{Field, Fields, Report, quoted};
 
 use crate::{
+    bounds::{Bounds, read_effect},
     family::Family,
     name,
     runner::{self, Traits},
@@ -39,14 +40,7 @@ pub(crate) fn read(item: &Field<'_>, family: &Family<'_>, report: &mut Report) -
     let version = fields.version(report);
     let effect = match fields.optional("effect") {
         None => Some(Effect::Write),
-        Some(field) => {
-            let words = [
-                ("read", Effect::Read),
-                ("idempotent", Effect::Idempotent),
-                ("write", Effect::Write),
-            ];
-            field.one_of("an effect", &words, report)
-        }
+        Some(field) => read_effect(&field, report),
     };
     let input_schema = match fields.optional("input_schema") {
         None => Some(schema::unsaid()),
@@ -62,24 +56,14 @@ pub(crate) fn read(item: &Field<'_>, family: &Family<'_>, report: &mut Report) -
             }
         }),
     };
-    let timeout = match fields.optional("timeout") {
-        None => Some(ToolSpec::DEFAULT_TIMEOUT),
-        Some(field) => field.positive_duration(report),
-    };
-    let settle = match fields.optional("settle") {
-        None => Some(ToolSpec::DEFAULT_SETTLE),
-        Some(field) => field.duration(report),
-    };
+    let bounds = Bounds::read(&fields, report);
     let traits = Traits {
         effect,
         kind,
         schema: input_schema.as_ref(),
     };
     let runner = runner::read(&fields, traits, family.base, report);
-    let permissions = match fields.optional("permissions") {
-        None => Some(Vec::new()),
-        Some(field) => field.texts("list the permissions, for instance [refunds]", report),
-    };
+    let bounds = bounds?;
     Some(ToolSpec {
         name: name?,
         description: description?.to_owned(),
@@ -88,9 +72,9 @@ pub(crate) fn read(item: &Field<'_>, family: &Family<'_>, report: &mut Report) -
         input_schema: input_schema?,
         runner: runner?,
         kind: kind?,
-        timeout: timeout?,
-        settle: settle?,
-        permissions: permissions?.into_iter().map(str::to_owned).collect(),
+        timeout: bounds.timeout,
+        settle: bounds.settle,
+        permissions: bounds.permissions,
     })
 }
 
