@@ -242,10 +242,11 @@ test("everything: a person may decline, and the call is not made again", async (
   assert.match(done.output, /cancelled the elicitation/);
 });
 
-test("everything: killed in the middle of a call that may not be made twice, a person is asked, and nothing is left behind", async () => {
-  const servers = everything();
-  await agent(servers, [["every__trigger-long-running-operation", { duration: 120, steps: 2 }]], free);
-  const { running, ended } = command.start(folder, {}, ["run", "agent.yaml", "--input", "go", "--thread", "t"]);
+test("everything: gated, killed in the middle of a call that may not be made twice, and resumed with what a person says became of it", async () => {
+  const every = { ...everything().every, timeout: "4s", settle: "0s" };
+  await agent({ every }, [["every__trigger-long-running-operation", { duration: 120, steps: 2 }]]);
+  assert.deepEqual(asked(await go()), ["every__trigger-long-running-operation"]);
+  const { running, ended } = command.start(folder, {}, ["resume", "t", "--approve"]);
   let seen = "";
   for (let tries = 0; tries < 500 && !seen.includes("trigger-long-running-operation.call"); tries += 1) {
     await sleep(20);
@@ -255,9 +256,15 @@ test("everything: killed in the middle of a call that may not be made twice, a p
   // The call is out once its record is committed; give it the moment that takes.
   await sleep(300);
   running.kill("SIGKILL");
-  await ended;
+  assert.equal((await ended).code, null);
   await gone(bin("mcp-server-everything"));
-  // Nobody waits the minute and five seconds that the call might have taken: that is tried with a short one below.
+  await command.start(folder, {}, ["recover"]).ended;
+  const found = await hold("show", "t");
+  assert.deepEqual([found.code, found.cause], [3, "write_unknown"], JSON.stringify(found));
+  const done = await hold("resume", "t", "--decisions", JSON.stringify([{ type: "committed", result: "it ran" }]));
+  assert.deepEqual([done.code, done.output], [0, "it ran"], JSON.stringify(done));
+  const begun = (await command.start(folder, {}, ["trace", "t"]).ended).out.match(/started every__trigger-long-running-operation\.call/g);
+  assert.equal(begun.length, 1);
 });
 
 /** Starts the "everything" server over HTTP, on a port of its own. */
