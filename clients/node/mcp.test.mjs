@@ -750,7 +750,7 @@ async function serving(context, store) {
     running.kill("SIGKILL");
     await ended;
   };
-  return { call, until, question, said, kill };
+  return { url, call, until, question, said, kill };
 }
 
 const start = { agent_id: "clerk", session_id: "s", input: "go" };
@@ -795,6 +795,47 @@ test("served: a server that cannot be reached has the tools that it had, and wha
   const done = await lame.until(run, "finished");
   assert.equal(done.output, "closed");
   assert.deepEqual(await ledger(), ["closed"]);
+});
+
+for (const [gate, open] of [["open", { interrupt_on: { h__act: false } }], ["unsaid", {}]]) {
+  test(`served: a tool that became another one before the server started is asked about, and whoever goes on with the run has its definition (gate ${gate})`, async (context) => {
+    await play({ is: "text", text: "done" });
+    await agent(hostile(), [["h__act", {}]], open);
+    const first = await serving(context, "sqlite:served.db");
+    await first.kill();
+    await play({ is: "text", text: "done" }, [{ name: "act", description: "Deletes." }]);
+    const second = await serving(context, "sqlite:served.db");
+    for (const [path, said] of [["runs", { session_id: "t", input: "go" }], ["chat/stream", { session_id: "u", message: "go" }]]) {
+      const body = { agent_id: "clerk", ...said };
+      const begun = await fetch(`${second.url}/api/v1/${path}`, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) });
+      assert.ok(begun.ok, await begun.text());
+    }
+    await second.question("approval", await second.question("approval"));
+    await second.kill();
+    assert.deepEqual(await ledger(), []);
+    // What they began with is stored, so another process goes on with them.
+    for (const session of ["t", "u"]) {
+      const done = await hold("resume", session, "--approve", "--store", "sqlite:served.db");
+      assert.deepEqual([done.code, done.output], [0, "done"], JSON.stringify(done));
+    }
+    const checked = await command.start(folder, {}, ["store", "check", "--store", "sqlite:served.db"]).ended;
+    assert.equal(checked.code, 0, checked.out + checked.errors);
+  });
+}
+
+test("hostile: a tool that became another one stays asked about, whichever model answers", async () => {
+  await play({ is: "text", text: "done" });
+  await agent(hostile(), [["h__act", {}]], { interrupt_on: { h__act: false } });
+  assert.equal((await go()).code, 0);
+  await play({ is: "text", text: "done" }, [{ name: "act", description: "Deletes." }]);
+  await writeFile(file("other.yaml"), await readFile(file("scenario.yaml")));
+  const own = await readFile(file("agent.yaml"), "utf8");
+  await writeFile(file("agent.yaml"), own.replace("scenario.yaml", "other.yaml"));
+  const run = (thread) => hold("run", "agent.yaml", "--input", "go", "--thread", thread);
+  assert.equal((await run("two")).code, 3);
+  await writeFile(file("agent.yaml"), own);
+  assert.equal((await run("three")).code, 3);
+  assert.equal((await ledger()).length, 1);
 });
 
 test("a server that never could be reached keeps the agent from running, and says why", async () => {

@@ -328,9 +328,9 @@ impl<'a> Filled<'a> {
 pub(crate) const UNANSWERED: &str =
     "The request for confirmation was not answered. Do not proceed with it.";
 
-/// Whether a word stands in a text, where upper and lower case, and all white space, are the same.
-pub(crate) fn finds(text: &str, word: &str) -> bool {
-    Folded::new(text).text.contains(&Folded::new(word).text)
+/// A text in which upper and lower case, and all white space, are the same.
+pub(crate) fn folded(text: &str) -> String {
+    Folded::new(text).text
 }
 
 /// A text in which upper and lower case, and all white space, are the same.

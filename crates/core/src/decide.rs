@@ -36,7 +36,12 @@ const MAX_REASON: usize = 1_024;
 
 /// Cuts a text from outside to a bounded length, at a character.
 fn clip(text: &str) -> String {
-    match text.char_indices().nth(MAX_REASON) {
+    clip_to(text, MAX_REASON)
+}
+
+/// At most so many characters of a text, and one that says that there were more.
+fn clip_to(text: &str, most: usize) -> String {
+    match text.char_indices().nth(most) {
         None => text.to_owned(),
         Some((end, _)) => format!("{}…", &text[..end]),
     }

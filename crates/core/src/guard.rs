@@ -178,10 +178,17 @@ impl Guardrail {
     #[must_use]
     pub fn pure_finding(&self, case: &Case) -> Option<Finding> {
         match &self.by {
-            CheckedBy::Keywords { keywords } => Some(match case.first_of(keywords) {
-                Some(word) => Finding::review(format!("it says `{word}`")),
-                None => Finding::Pass,
-            }),
+            CheckedBy::Keywords { keywords } => {
+                let said: Vec<String> = case
+                    .those_of(keywords)
+                    .map(|word| format!("`{word}`"))
+                    .collect();
+                Some(if said.is_empty() {
+                    Finding::Pass
+                } else {
+                    Finding::review(format!("it says {}", said.join(", ")))
+                })
+            }
             CheckedBy::Command { .. } | CheckedBy::Http { .. } | CheckedBy::Code { .. } => None,
         }
     }
@@ -252,12 +259,16 @@ impl Finding {
     ///
     /// Why it is no answer. Whoever did not answer has not let anything pass.
     pub fn read(text: &str) -> Result<Self, String> {
-        serde_json::from_str(text).map_err(|error| {
-            let error = error.to_string();
+        let wrong = |why: &str| {
             format!(
-                "its answer is neither {{\"verdict\":\"pass\"}} nor {{\"verdict\":\"review\",\"reason\":\"…\"}}: {error}"
+                "its answer is neither {{\"verdict\":\"pass\"}} nor {{\"verdict\":\"review\",\"reason\":\"…\"}}: {why}"
             )
-        })
+        };
+        // A list of the same values would be read like it.
+        if !text.trim_start().starts_with('{') {
+            return Err(wrong("it is no JSON object"));
+        }
+        serde_json::from_str(text).map_err(|error| wrong(&error.to_string()))
     }
 }
 
@@ -273,6 +284,10 @@ pub struct Flag {
 impl Flag {
     /// How much of a reason is kept, in characters.
     const MAX_REASON: usize = 400;
+    /// How the reason begins where a checker did not look.
+    const FAILED: &str = "its checker failed: ";
+    /// How a reason ends of which more was said.
+    const CUT: char = '…';
 
     /// A reason in one line, of bounded length: it stands in lists, and in the head.
     #[must_use]
@@ -284,7 +299,7 @@ impl Flag {
         let mut line = words.join(" ");
         if let Some((end, _)) = line.char_indices().nth(Self::MAX_REASON) {
             line.truncate(end);
-            line.push('…');
+            line.push(Self::CUT);
         }
         if line.is_empty() {
             line.push_str("it gave no reason");
@@ -298,7 +313,15 @@ impl Flag {
     /// The checker did not say what it thinks: nothing passes by that.
     #[must_use]
     pub fn failed(guardrail: impl Into<String>, how: &str) -> Self {
-        Self::new(guardrail, &format!("its checker failed: {how}"))
+        Self::new(guardrail, &format!("{}{how}", Self::FAILED))
+    }
+
+    /// Whether whoever was shown these knows what this one says. Nobody knows what a checker would have found that failed, nor
+    /// what was cut off.
+    #[must_use]
+    pub fn is_known_from(&self, shown: &[Self]) -> bool {
+        let is_whole = !self.reason.ends_with(Self::CUT);
+        is_whole && !self.reason.starts_with(Self::FAILED) && shown.contains(self)
     }
 }
 
@@ -420,6 +443,8 @@ mod tests {
             "pass",
             "null",
             "[]",
+            r#"["pass"]"#,
+            r#" ["review","x"]"#,
             "{}",
             r#"{"verdict":"PASS"}"#,
             r#"{"verdict":"allow"}"#,
@@ -435,6 +460,38 @@ mod tests {
                 "{text}: {error}"
             );
         }
+    }
+
+    #[test]
+    fn what_a_person_was_shown_of_another_call_is_known_and_nothing_else_is() {
+        let shown = [Flag::new("g", "a card"), Flag::failed("h", "no answer")];
+        assert!(Flag::new("g", "a card").is_known_from(&shown));
+        for unknown in [
+            Flag::new("g", "an account"),
+            Flag::new("h", "a card"),
+            // Nobody knows what it would have found.
+            Flag::failed("h", "no answer"),
+        ] {
+            assert!(!unknown.is_known_from(&shown), "{unknown:?}");
+        }
+        let long = Flag::new("g", &"x".repeat(401));
+        assert!(!long.is_known_from(&[long.clone()]));
+        assert!(!Flag::new("g", "a card").is_known_from(&[]));
+    }
+
+    #[test]
+    fn all_words_that_stand_in_it_are_told() {
+        let words = Guardrail::keywords(["wire transfer", "iban", "cheque"]);
+        let found = |args| words.pure_finding(&Case::call("a", "pay", args));
+        assert_eq!(
+            found(json!({"note": "an IBAN, for a Wire  Transfer"})),
+            Some(Finding::review("it says `wire transfer`, `iban`"))
+        );
+        assert_eq!(
+            found(json!({"note": "a wire transfer"})),
+            Some(Finding::review("it says `wire transfer`"))
+        );
+        assert_eq!(found(json!({"note": "cash"})), Some(Finding::Pass));
     }
 
     #[test]

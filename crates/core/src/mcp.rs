@@ -381,6 +381,41 @@ impl Definition {
         self
     }
 
+    /// Tells what was written from every other text, before servers were asked what they offer. Which models answer does not
+    /// count: that may be said for one run, and says nothing of tools.
+    ///
+    /// # Errors
+    ///
+    /// As [`Definition::to_canonical`].
+    pub fn digest_of_text(&self) -> Result<Digest, serde_json::Error> {
+        let text = self.clone().without_models().to_canonical()?;
+        Ok(Digest::of(text.as_bytes()))
+    }
+
+    fn without_models(mut self) -> Self {
+        self.model.clear();
+        self.fallback.clear();
+        for subagent in &mut self.subagents {
+            let definition = subagent.definition.clone().without_models();
+            subagent.definition = definition;
+        }
+        self
+    }
+
+    /// With the models of another definition of the same text.
+    #[must_use]
+    pub fn with_models_of(mut self, other: &Self) -> Self {
+        self.model.clone_from(&other.model);
+        self.fallback.clone_from(&other.fallback);
+        for subagent in &mut self.subagents {
+            if let Some(other) = other.subagent(&subagent.definition.name) {
+                let definition = subagent.definition.clone();
+                subagent.definition = definition.with_models_of(&other.definition);
+            }
+        }
+        self
+    }
+
     /// The servers of this agent and its subagents that were not asked yet what they offer, each of them once.
     #[must_use]
     pub fn unlisted_servers(&self) -> Vec<&McpServer> {

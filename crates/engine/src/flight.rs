@@ -86,10 +86,10 @@ impl Flight {
         }
     }
 
-    /// What a call that ended in a panic comes to.
-    pub(crate) fn crashed(self) -> Command {
+    /// What a call that ended in a panic comes to, if anything was recorded of it.
+    pub(crate) fn crashed(self) -> Option<Command> {
         let reason = "the code that made the call panicked".to_owned();
-        match self {
+        let command = match self {
             Self::Model { frame, attempt } => {
                 let trouble = ModelTrouble::Unavailable { error: reason };
                 Command::ModelFailed {
@@ -98,8 +98,7 @@ impl Flight {
                     trouble,
                 }
             }
-            // Nothing of it was recorded, and it is tried again.
-            Self::Say { frame, attempt } => Command::ModelLost { frame, attempt },
+            Self::Say { .. } => return None,
             Self::Call { action, attempt } => Command::ActionEnded {
                 action,
                 attempt,
@@ -112,7 +111,8 @@ impl Flight {
                 lookup: Lookup::Unknown { reason },
                 artifact: None,
             },
-        }
+        };
+        Some(command)
     }
 }
 

@@ -134,7 +134,7 @@ pub(crate) async fn edit_problem(
     let seen = action.verdict.flags();
     let told = |flag: &Flag| {
         let shown = ask.description.as_deref().unwrap_or_default();
-        seen.contains(flag) && shown.contains(&flag.reason)
+        flag.is_known_from(seen) && shown.contains(&flag.reason)
     };
     let unseen: Vec<Flag> = found.into_iter().filter(|flag| !told(flag)).collect();
     (!unseen.is_empty()).then(|| {

@@ -38,9 +38,8 @@ impl Agents {
             agent: name.clone(),
             reason,
         };
-        let written = definition.to_canonical();
+        let written = definition.digest_of_text();
         let written = written.map_err(|error| unusable(error.to_string()))?;
-        let written = Digest::of(written.as_bytes());
         let watchdog = self.watchdog();
         let asked = join_all(servers.iter().map(|server| offers(server, watchdog))).await;
         let mut warnings = Vec::new();
@@ -61,8 +60,8 @@ impl Agents {
             });
         }
         match self.stored(store, &name, written).await? {
-            Some(definition) => Ok(Completed {
-                definition,
+            Some(stored) => Ok(Completed {
+                definition: stored.with_models_of(&complete),
                 warnings,
             }),
             None => Err(unusable(warnings.join("; "))),
@@ -90,7 +89,8 @@ impl Agents {
         Ok(None)
     }
 
-    /// What is to be published of a definition where a tenant has this one: not less careful, where both are of one text.
+    /// What is to be published of a definition where a tenant has this one: not less careful, where both are of one text. A tenant
+    /// that has none of this text takes over what another one has seen of the servers since it was written.
     pub(crate) async fn as_careful_as(
         &self,
         store: &SharedStore,
@@ -98,13 +98,21 @@ impl Agents {
         definition: &Definition,
         stored: Option<Digest>,
     ) -> Result<Definition, Error> {
-        if let (Some(written), Some(stored)) = (definition.written, stored) {
-            let before = self.pinned(store, tenant, stored).await?;
-            if before.definition.written == Some(written) {
-                return Ok(definition.clone().as_careful_as(&before.definition));
-            }
-        }
-        Ok(definition.clone())
+        let Some(written) = definition.written else {
+            return Ok(definition.clone());
+        };
+        let own = match stored {
+            Some(stored) => Some(self.pinned(store, tenant, stored).await?),
+            None => None,
+        };
+        let before = match own.filter(|own| own.definition.written == Some(written)) {
+            Some(own) => Some(own.definition.clone()),
+            None => self.stored(store, &definition.name, written).await?,
+        };
+        Ok(match before {
+            Some(before) => definition.clone().as_careful_as(&before),
+            None => definition.clone(),
+        })
     }
 
     /// Makes it known to all that a server offers its tools otherwise than the current definition of an agent says.

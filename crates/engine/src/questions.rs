@@ -109,6 +109,16 @@ impl Question {
         ask.description.as_deref().filter(|_| is_restored)
     }
 
+    /// Shows no more what was held back: that was for whoever decided, and the journal has it.
+    fn hide_held(&mut self) {
+        let requests = &mut self.shown.value.action_requests;
+        for (ask, request) in self.interrupt.asks.iter().zip(requests) {
+            if let Subject::Output { .. } = ask.subject {
+                request.preview = None;
+            }
+        }
+    }
+
     /// The only decision, where there is one.
     #[must_use]
     pub fn decision(&self) -> Option<&Decision> {
@@ -325,7 +335,7 @@ impl Engine {
             workflow: state.agent.clone(),
             node: state.session.clone(),
             shown,
-            text: self.reason(key, state, interrupt).await?,
+            text: self.words(key, state, interrupt).await?,
             interrupt: interrupt.clone(),
             status: InterruptStatus::Pending,
             closed: None,
@@ -369,6 +379,7 @@ impl Engine {
                     by: closing.by,
                     at: entry.header.at,
                 });
+                question.hide_held();
             }
         }
         Ok(questions)

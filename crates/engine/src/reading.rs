@@ -90,12 +90,36 @@ impl Engine {
         self.show_run(&key.tenant, &state, &transcript).await
     }
 
-    /// What a pending interrupt asks, in full: where the model asks in plain words, these words.
+    /// What a pending interrupt asks, for doors that know nothing but words: with what its calls would do. What a model said that is
+    /// held back is not in it: such a door is that of the one who is not to hear it.
     ///
     /// # Errors
     ///
-    /// The store fails, or the journal was tampered with.
+    /// The store fails, or the journal or what was shown was tampered with.
     pub async fn reason(
+        &self,
+        key: &ThreadKey,
+        state: &State,
+        interrupt: &Interrupt,
+    ) -> Result<String, Error> {
+        let mut reason = self.words(key, state, interrupt).await?;
+        let mut view = InterruptView::new(state, interrupt);
+        self.fill_shown(&key.tenant, state, &mut view).await?;
+        for preview in view.value.action_requests.iter().flat_map(|it| &it.preview) {
+            reason.push_str("\n\n");
+            reason.push_str(&preview.title);
+            reason.push_str("\n\n");
+            reason.push_str(&preview.body);
+        }
+        Ok(reason)
+    }
+
+    /// What a pending interrupt asks: where the model asks in plain words, these words.
+    ///
+    /// # Errors
+    ///
+    /// As [`Engine::reason`].
+    pub(crate) async fn words(
         &self,
         key: &ThreadKey,
         state: &State,
@@ -119,11 +143,6 @@ impl Engine {
                 let words = said.as_deref().and_then(|said| said.get(from..));
                 let words = words.ok_or(Damaged::BrokenChain { seq: *reply })?;
                 return Ok(words.trim().to_owned());
-            }
-            if let Subject::Output { reply, text } = ask.subject {
-                let words = self.held_words(key, state, interrupt, reply, text).await?;
-                let why = ask.description.as_deref().unwrap_or_default();
-                return Ok(format!("{why}\n\n{words}"));
             }
         }
         Ok(explain(state, interrupt))

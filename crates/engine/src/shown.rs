@@ -1,8 +1,9 @@
 //! What people are shown of a call beside its arguments: asked of its tool, kept apart from the head, and looked at again
 //! right before the call.
 
-use std::time::Duration;
+use std::{panic::AssertUnwindSafe, time::Duration};
 
+use futures::FutureExt as _;
 use holdpoint_core::{
     Action, ActionId, Answer, Decision, FramePath, InterruptId, JudgedCall, Params, Preview,
     PreviewForm, Shown, State, Subject, Transcript, Verdict, keep_preview, read_preview,
@@ -31,12 +32,17 @@ pub(crate) async fn preview(
         scope: "",
         basis: None,
     };
-    let said = tokio::time::timeout(LIMIT, tool.preview(call)).await;
-    let said = said.unwrap_or_else(|_| {
+    let unsaid = |how: &str| {
         Err(format!(
-            "`{name}` could not say in time what the call would do, so nobody was asked and nothing was executed."
+            "`{name}` could not say {how} what the call would do, so nobody was asked and nothing was executed."
         ))
-    })?;
+    };
+    let saying = AssertUnwindSafe(tool.preview(call)).catch_unwind();
+    let said = match tokio::time::timeout(LIMIT, saying).await {
+        Ok(Ok(said)) => said?,
+        Ok(Err(_)) => return unsaid("without a panic"),
+        Err(_) => return unsaid("in time"),
+    };
     match said {
         Some(preview) if preview.body.len() > Preview::MAX_BODY => Err(format!(
             "What `{name}` would do is too much to be shown to a person ({} bytes). Do less at once.",
@@ -212,13 +218,21 @@ impl Engine {
         state: &State,
         interrupts: &mut [InterruptView],
     ) -> Result<(), Error> {
-        for view in &mut *interrupts {
+        for view in interrupts {
             self.fill_held(tenant, state, view).await?;
+            self.fill_shown(tenant, state, view).await?;
         }
-        let requests = interrupts
-            .iter_mut()
-            .flat_map(|interrupt| &mut interrupt.value.action_requests);
-        for request in requests {
+        Ok(())
+    }
+
+    /// Adds to what is shown of a question what its calls would do.
+    pub(crate) async fn fill_shown(
+        &self,
+        tenant: &str,
+        state: &State,
+        view: &mut InterruptView,
+    ) -> Result<(), Error> {
+        for request in &mut view.value.action_requests {
             let action = state.actions.get(&request.action_id);
             let Some(shown) = action.and_then(|action| action.shown.as_ref()) else {
                 continue;

@@ -2,11 +2,13 @@
 
 use std::{
     future::Future,
+    panic::AssertUnwindSafe,
     pin::pin,
     sync::{Mutex, PoisonError},
     time::Duration,
 };
 
+use futures::FutureExt as _;
 use holdpoint_core::{
     Command, Definition, FramePath, Grant, HeldReply, JudgedCall, Message, ModelTrouble, Principal,
     RunId, Transcript, Verdict, fit,
@@ -119,25 +121,38 @@ pub(crate) async fn say_held(
     transcript: &Transcript,
     turn: Turn,
 ) -> Landing {
-    if let (Some(thinker), Some(held)) = (agent.at(&turn.frame), transcript.held(&turn.frame)) {
-        let held = held.clone();
-        let reply = Reply {
-            text: held.text,
-            usage: held.usage,
-            model: held.model,
-            carried: held.carried.map(|carried| *carried),
-            end: if held.cut_off { End::CutOff } else { End::Said },
-            ..Reply::default()
-        };
-        if let Ok(calls) = judged(engine, key, agent, &turn, &reply, held.calls).await {
-            return replied(&thinker.definition, turn, reply, calls);
-        }
+    let said = AssertUnwindSafe(held_reply(engine, key, agent, transcript, turn)).catch_unwind();
+    if let Ok(Some(landing)) = said.await {
+        return landing;
     }
-    // Nothing is lost by trying again, and nothing won by doing so at once.
+    // The words are not lost: nothing is recorded, and whoever drives tries again. At once would win nothing.
     tokio::time::sleep(AGAIN).await;
     Landing {
         commands: Vec::new(),
     }
+}
+
+async fn held_reply(
+    engine: &Engine,
+    key: &ThreadKey,
+    agent: &Agent,
+    transcript: &Transcript,
+    turn: Turn,
+) -> Option<Landing> {
+    let (thinker, held) = (
+        agent.at(&turn.frame)?,
+        transcript.held(&turn.frame)?.clone(),
+    );
+    let reply = Reply {
+        text: held.text,
+        usage: held.usage,
+        model: held.model,
+        carried: held.carried.map(|carried| *carried),
+        end: if held.cut_off { End::CutOff } else { End::Said },
+        ..Reply::default()
+    };
+    let calls = judged(engine, key, agent, &turn, &reply, held.calls).await;
+    Some(replied(&thinker.definition, turn, reply, calls.ok()?))
 }
 
 fn replied(definition: &Definition, turn: Turn, reply: Reply, calls: Vec<JudgedCall>) -> Landing {

@@ -1,7 +1,7 @@
 //! What all requests share: the engines, the agents, the keys, and what goes on in the background.
 
 use std::{
-    collections::{BTreeMap, HashSet},
+    collections::{BTreeMap, HashMap},
     ffi::OsString,
     future::Future,
     net::SocketAddr,
@@ -60,8 +60,8 @@ pub(crate) struct World {
     /// Runs that are driven: no request's end ends them.
     pub(crate) tasks: TaskTracker,
     catalog: RwLock<Arc<Catalog>>,
-    /// For which tenants which definitions are stored.
-    published: Mutex<HashSet<(String, Digest)>>,
+    /// What is stored of which definition for which tenant.
+    published: Mutex<HashMap<(String, Digest), Arc<Agent>>>,
     address: OnceLock<SocketAddr>,
     /// Where people reach it, if somebody said so.
     public_url: Option<String>,
@@ -310,7 +310,8 @@ impl World {
         Err(absent)
     }
 
-    /// Makes sure that a tenant's store knows an agent's definition.
+    /// Makes sure that a tenant's store knows an agent's definition. What is stored is what runs begin with: it may be more careful
+    /// than what was read.
     ///
     /// # Errors
     ///
@@ -320,17 +321,17 @@ impl World {
         engine: &Engine,
         tenant: &str,
         agent: &Agent,
-    ) -> Result<(), Error> {
+    ) -> Result<Arc<Agent>, Error> {
         let known = (tenant.to_owned(), agent.digest);
-        if self.published().contains(&known) {
-            return Ok(());
+        if let Some(stored) = self.published().get(&known) {
+            return Ok(Arc::clone(stored));
         }
-        engine.publish(tenant, agent.definition.clone()).await?;
-        self.published().insert(known);
-        Ok(())
+        let stored = engine.publish(tenant, agent.definition.clone()).await?;
+        self.published().insert(known, Arc::clone(&stored));
+        Ok(stored)
     }
 
-    fn published(&self) -> MutexGuard<'_, HashSet<(String, Digest)>> {
+    fn published(&self) -> MutexGuard<'_, HashMap<(String, Digest), Arc<Agent>>> {
         self.published
             .lock()
             .unwrap_or_else(PoisonError::into_inner)

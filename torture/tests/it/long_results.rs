@@ -119,8 +119,14 @@ fn violation(world: &World, class: &str, shown: &Value) -> Option<String> {
     if made.is_empty() || made.len() > most || (repeatable && keys.len() > 1) {
         return Some(format!("it was called by {made:?}"));
     }
-    let messages = shown["messages"].as_array()?;
-    let told = messages.iter().find(|it| it["type"] == "tool")?["content"].as_str()?;
+    let messages = shown["messages"].as_array().into_iter().flatten();
+    let told: Vec<&Value> = messages
+        .filter(|it| it["type"] == "tool")
+        .map(|it| &it["content"])
+        .collect();
+    let [Value::String(told)] = told.as_slice() else {
+        return Some(format!("the model was told {told:?}"));
+    };
     let listed = world.call(&["artifacts", SESSION], &Setting::PLAIN);
     let Some(address) = listed.lines.first().and_then(|it| it["address"].as_str()) else {
         let by_a_person = told == "a person says so";

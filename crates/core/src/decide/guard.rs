@@ -1,7 +1,7 @@
 //! What guardrails hold back: a person says whether it is said, or what is said instead, or has the model answer again.
 
 use super::{
-    Draft, clip,
+    Draft, clip_to,
     model::{self, Question},
 };
 use crate::{
@@ -9,6 +9,19 @@ use crate::{
     FramePhase, HeldReply, Interrupt, InterruptKind, Refusal, Subject, Usage, flag_lines,
     guard::withheld,
 };
+
+/// How much of what guardrails found a question shows, in characters: it stands in the head. The event has all of it.
+const MOST_TOLD: usize = 3_000;
+
+/// What guardrails found, a line each. Where it is too much, each has the same share of the room, so that none is left out.
+fn told_of(flags: &[Flag]) -> String {
+    let each = MOST_TOLD / flags.len().max(1);
+    let told: Vec<Flag> = flags
+        .iter()
+        .map(|flag| Flag::new(flag.guardrail.as_str(), &clip_to(&flag.reason, each)))
+        .collect();
+    flag_lines(&told)
+}
 
 /// Holds what a model answered, and asks.
 pub(super) fn hold(
@@ -23,7 +36,7 @@ pub(super) fn hold(
         return Err(Refusal::Stale("nothing was found that a person should see"));
     }
     let text = Digest::of(reply.text.as_bytes());
-    let description = clip(&flag_lines(&flags));
+    let description = told_of(&flags);
     draft.emit(Event::OutputHeld {
         frame: frame.clone(),
         reply,

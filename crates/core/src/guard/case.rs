@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::{FramePath, Principal, confirm::finds};
+use crate::{FramePath, Principal, confirm::folded};
 
 /// One call, or what a model said, as a checker gets it. It is the JSON that programs and servers are given.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -82,9 +82,9 @@ impl Case {
         }
     }
 
-    /// The first of these words that stands in it: of a call, in one of the texts or names among its arguments, or in how they
-    /// are spelt.
-    pub(super) fn first_of<'w>(&self, words: &'w [String]) -> Option<&'w str> {
+    /// Those of these words that stand in it: of a call, in one of the texts or names among its arguments, or in how they are
+    /// spelt.
+    pub(super) fn those_of<'w>(&self, words: &'w [String]) -> impl Iterator<Item = &'w str> {
         let mut texts = Vec::new();
         match self {
             Self::Output { text, .. } => texts.push(text.clone()),
@@ -93,8 +93,12 @@ impl Case {
                 texts.push(args.to_string());
             }
         }
-        let stands = |word: &&String| texts.iter().any(|text| finds(text, word));
-        words.iter().find(stands).map(String::as_str)
+        let texts: Vec<String> = texts.iter().map(|text| folded(text)).collect();
+        let stands = move |word: &&str| {
+            let word = folded(word);
+            texts.iter().any(|text| text.contains(&word))
+        };
+        words.iter().map(String::as_str).filter(stands)
     }
 }
 
@@ -120,7 +124,7 @@ mod tests {
 
     fn found(args: Value, word: &str) -> bool {
         let words = [word.to_owned()];
-        Case::call("a", "t", args).first_of(&words).is_some()
+        Case::call("a", "t", args).those_of(&words).next().is_some()
     }
 
     #[test]

@@ -236,6 +236,26 @@ fn a_tool_that_changed_is_asked_about_for_as_long_as_the_text_stays_as_it_is() {
 }
 
 #[test]
+fn which_models_answer_is_no_other_text() {
+    let helper = Definition::new("helper", "scripted:a").with_mcp_server(server());
+    let text = Definition::new("clerk", "scripted:a").with_subagent("Helps.", helper);
+    let mut other = text.clone();
+    for agent in [true, false] {
+        let definition = match agent {
+            true => &mut other,
+            false => &mut other.subagents[0].definition,
+        };
+        definition.model = "scripted:b".to_owned();
+        definition.fallback = vec!["scripted:c".to_owned()];
+    }
+    let digest = |it: &Definition| it.digest_of_text().unwrap();
+    assert_eq!(digest(&text), digest(&other));
+    assert_eq!(text.clone().with_models_of(&other), other);
+    other.system_prompt = Some("Be kind.".to_owned());
+    assert_ne!(digest(&text), digest(&other));
+}
+
+#[test]
 fn what_is_said_to_destroy_is_asked_about_each_time_wherever_it_is_asked_about_at_all() {
     let grave = McpOffer {
         hints: McpHints {

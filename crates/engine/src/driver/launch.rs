@@ -195,8 +195,8 @@ impl Driver {
                     return;
                 };
                 self.aloft.remove(&flight);
-                if !error.is_cancelled() {
-                    self.order(flight.crashed());
+                if let Some(command) = flight.crashed().filter(|_| !error.is_cancelled()) {
+                    self.order(command);
                 }
             }
         }

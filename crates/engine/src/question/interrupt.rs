@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use holdpoint_core::{
     ActionId, Allowed, Cause, Choice, Digest, FramePath, InputField, InterruptId, InterruptKind,
-    InterruptStatus, Prompt, RunId, Span, ThreadId, ThreadKind, Timestamp,
+    InterruptStatus, Preview, Prompt, RunId, Span, ThreadId, ThreadKind, Timestamp,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -116,6 +116,9 @@ pub struct AskedAction {
     pub params_hash: Option<Digest>,
     /// What the person is told.
     pub description: String,
+    /// What it would do, where its tool can tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub preview: Option<Preview>,
     /// What may be decided.
     pub allowed_decisions: Allowed,
     /// Whether what lets it run is taken by a token only.
@@ -193,6 +196,7 @@ impl AgentAsks {
             args: shown.args.clone(),
             params_hash: ask.subject.params_hash(),
             description: shown.description.clone(),
+            preview: shown.preview.clone(),
             allowed_decisions: ask.allowed.clone(),
             requires_token: config.requires_token,
         });

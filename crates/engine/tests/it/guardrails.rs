@@ -10,12 +10,13 @@ use std::{
 
 use holdpoint_core::{
     Answer, Case, Decision, DecisionKind, Definition, EditedAction, Effect, Entry, Finding,
-    GrantTerms, Guardrail, Hooks, InterruptKind, Matches, Message, Refusal, Scope, Span, State,
+    GrantTerms, Guardrail, Hooks, InterruptKind, Matches, Message, Outcome, Preview, Refusal,
+    Scope, Span, State,
 };
 use holdpoint_engine::{Error, Said, Watcher};
 use holdpoint_models::Reply;
 use holdpoint_store::ThreadKey;
-use holdpoint_tools::{Registry, checker};
+use holdpoint_tools::{Call, Registry, Tool, checker};
 
 use crate::support::{
     Counter, Place, Scripted, answer, ask, calls, contents, definition, key, me, params, pending,
@@ -217,10 +218,7 @@ async fn nothing_of_what_may_be_held_is_heard_before_it_is_committed() {
     let thread = state(&engine, "a").await;
     let asked = thread.interrupts.values().next().unwrap();
     let words = engine.reason(&key("a"), &thread, asked).await.unwrap();
-    assert_eq!(
-        words,
-        format!("Guardrail `no_cards`: a card number at 13\n\n{SECRET}")
-    );
+    assert_eq!(words, "Guardrail `no_cards`: a card number at 13");
     let done = answer(&engine, "a", vec![Decision::APPROVE]).await.unwrap();
     assert_eq!(
         (done.status, done.output.as_deref()),
@@ -569,10 +567,6 @@ async fn in_a_fork_and_after_a_backup_the_same_words_are_reviewed_anew() {
     assert_eq!(shown.cause.as_deref(), Some("review"));
     let request = &shown.interrupts[0].value.action_requests[0];
     assert_eq!(request.preview.as_ref().unwrap().body, SECRET);
-    let thread = state(&engine, "b").await;
-    let asked = thread.interrupts.values().next().unwrap();
-    let words = engine.reason(&key("b"), &thread, asked).await.unwrap();
-    assert!(words.ends_with(SECRET), "{words}");
     let done = answer(&engine, "b", vec![Decision::APPROVE]).await.unwrap();
     assert_eq!(done.output.as_deref(), Some(SECRET));
     assert_eq!(
@@ -593,4 +587,68 @@ async fn in_a_fork_and_after_a_backup_the_same_words_are_reviewed_anew() {
     assert_eq!(request.preview.as_ref().unwrap().body, SECRET);
     let done = answer(&there, "a", vec![Decision::APPROVE]).await.unwrap();
     assert_eq!(done.output.as_deref(), Some(SECRET));
+}
+
+#[tokio::test]
+async fn an_edit_that_nobody_could_look_at_is_not_let_through() {
+    let (place, counter) = place(pays_once);
+    let failing = checker(|_| async { Err("no database".to_owned()) });
+    let registry = Registry::new().with_checker("failing", failing);
+    let engine = place.engine_of(Arc::new(Scripted(pays_once)), registry);
+    let guardrail = Guardrail::code("failing").only_calls();
+    let clerk = definition(vec![pay()], &[]).guard("g", guardrail);
+    let clerk = engine.publish("local", clerk).await.unwrap();
+    run(&engine, &clerk, "a").await;
+    // It failed for the call as well, but what it would have found in other arguments nobody was shown.
+    let refused = answer(&engine, "a", vec![edited("7")]).await.unwrap_err();
+    assert!(
+        refused.to_string().contains("its checker failed"),
+        "{refused}"
+    );
+    assert_eq!(counter.count(), 0);
+    let done = answer(&engine, "a", vec![Decision::APPROVE]).await.unwrap();
+    assert_eq!((done.status, counter.count()), ("finished", 1));
+}
+
+/// Cannot say what a call would do: it panics.
+#[derive(Debug, Default)]
+struct Clumsy;
+
+#[async_trait::async_trait]
+impl Tool for Clumsy {
+    async fn call(&self, _: Call<'_>) -> Outcome {
+        Outcome::done("done")
+    }
+
+    async fn preview(&self, _: Call<'_>) -> Result<Option<Preview>, String> {
+        panic!("on purpose")
+    }
+}
+
+fn blabs_and_pays_seven(messages: &[Message], _: u32) -> Result<Reply, holdpoint_models::Failure> {
+    match results(messages).len() {
+        0 => Ok(Reply {
+            text: SECRET.to_owned(),
+            ..calls(&[("pay", r#"{"n":7}"#)]).unwrap()
+        }),
+        _ => says("done"),
+    }
+}
+
+#[tokio::test]
+async fn words_that_are_approved_are_said_where_a_tool_of_theirs_panics() {
+    let place = Place::new(blabs_and_pays_seven, &[]);
+    let registry = cards(&Arc::default()).with("pay", Clumsy);
+    let engine = place.engine_of(Arc::new(Scripted(blabs_and_pays_seven)), registry);
+    let both = ask(&[DecisionKind::Approve, DecisionKind::Reject]);
+    let clerk = guarded(definition(vec![pay()], &[("pay", both)]));
+    let clerk = engine.publish("local", clerk).await.unwrap();
+    run(&engine, &clerk, "a").await;
+    let done = answer(&engine, "a", vec![Decision::APPROVE]).await.unwrap();
+    assert_eq!(done.status, "finished");
+    assert!(
+        contents(&done)[0].contains("`pay` could not say without a panic what the call would do"),
+        "{:?}",
+        contents(&done)
+    );
 }

@@ -26,9 +26,11 @@ pub(crate) fn fields(interrupt: &Interrupt) -> Option<Vec<InputField>> {
         Subject::Model => yes_or_no(&interrupt.asks, "Try again"),
         Subject::Node { .. } | Subject::Restored { .. } => yes_or_no(&interrupt.asks, "Go on"),
         Subject::Action { .. } => {
-            yes_or_no(&interrupt.asks, "Approve").or_else(|| selection(&interrupt.asks))
+            yes_or_no(&interrupt.asks, "Approve").or_else(|| selection(&interrupt.asks, &DECISIONS))
         }
-        Subject::Effect { .. } | Subject::Output { .. } => selection(&interrupt.asks),
+        Subject::Effect { .. } => selection(&interrupt.asks, &DECISIONS),
+        // Whoever chats is who is not to hear it, so what it is cannot be approved here.
+        Subject::Output { .. } => selection(&interrupt.asks, &[DecisionKind::Reject]),
     }
 }
 
@@ -109,16 +111,18 @@ fn yes_or_no(asks: &[Ask], label: &str) -> Option<Vec<InputField>> {
 }
 
 /// The decisions that need no more than a text.
-fn selection(asks: &[Ask]) -> Option<Vec<InputField>> {
-    let kinds = [
-        DecisionKind::Approve,
-        DecisionKind::Reject,
-        DecisionKind::Respond,
-        DecisionKind::Committed,
-        DecisionKind::NotCommitted,
-        DecisionKind::Compensate,
-    ];
-    let kinds = kinds.into_iter().filter(|kind| all_allow(asks, *kind));
+const DECISIONS: [DecisionKind; 6] = [
+    DecisionKind::Approve,
+    DecisionKind::Reject,
+    DecisionKind::Respond,
+    DecisionKind::Committed,
+    DecisionKind::NotCommitted,
+    DecisionKind::Compensate,
+];
+
+/// One field for those of these decisions that are allowed, and one for a text.
+fn selection(asks: &[Ask], kinds: &[DecisionKind]) -> Option<Vec<InputField>> {
+    let kinds = kinds.iter().filter(|kind| all_allow(asks, **kind));
     let options: Vec<String> = kinds.map(|kind| kind.as_str().to_owned()).collect();
     if options.is_empty() {
         return None;

@@ -142,7 +142,7 @@ pub(crate) async fn talk(
     let permit = world.streams.enter(&caller.name())?;
     let place = world.has_room(served, &caller).await?;
     let tenant = caller.tenant().to_owned();
-    world
+    let agent = world
         .publish(&served.engine, &tenant, &offered.agent)
         .await?;
     // A run that only waits because its model gave no answer is no conversation any more.
@@ -152,7 +152,7 @@ pub(crate) async fn talk(
         Supersede::Failed
     };
     let listener = served.hub.listen(&thread(&caller, &agent_id, &session));
-    let (engine, agent) = (served.engine.clone(), Arc::clone(&offered.agent));
+    let engine = served.engine.clone();
     let work = async move {
         engine
             .start_instead(request, &agent, &session, &message, supersede)

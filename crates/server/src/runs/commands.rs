@@ -50,7 +50,7 @@ pub(crate) async fn start(
     let (offered, served) = world.agent(&value.agent_id)?;
     let place = world.has_room(served, &caller).await?;
     let tenant = caller.tenant();
-    world
+    let agent = world
         .publish(&served.engine, tenant, &offered.agent)
         .await?;
     let supersede = if value.supersede {
@@ -58,7 +58,7 @@ pub(crate) async fn start(
     } else {
         Supersede::Nothing
     };
-    let (engine, agent) = (served.engine.clone(), Arc::clone(&offered.agent));
+    let engine = served.engine.clone();
     let work = async move {
         engine
             .start_instead(request, &agent, &session, &value.input, supersede)

@@ -11,6 +11,7 @@ mod metrics;
 mod own;
 mod pages;
 mod pages_forms;
+mod previews;
 mod runs;
 mod sink;
 mod support;

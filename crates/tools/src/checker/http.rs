@@ -55,8 +55,12 @@ impl Checker for HttpChecker {
             .ask(&self.url, headers, document(case)?, patience)
             .await;
         match answer {
-            // A server may repeat what it was sent, and what it says is stored and shown.
-            Ok(text) => finding(&scrub.clean(text)),
+            // A server may repeat what it was sent, in any spelling of JSON, and what it says is stored and shown.
+            Ok(text) => match finding(&text) {
+                Ok(Finding::Review { reason }) => Ok(Finding::review(scrub.clean(reason))),
+                Ok(Finding::Pass) => Ok(Finding::Pass),
+                Err(error) => Err(scrub.clean(error)),
+            },
             Err(error) => Err(scrub.clean(error.to_string())),
         }
     }

@@ -193,12 +193,24 @@ fn a_secret_is_sent_and_never_told() {
     };
     block_on(async {
         let echo = json!({"verdict": "review", "reason": format!("you sent {TOKEN}")}).to_string();
-        let acts = [response("200 OK", echo), response("200 OK", TOKEN)];
-        let server = Server::play(acts.map(Act::Say).to_vec()).await;
+        // JSON has many spellings for one text.
+        let respelt = echo.replace("4711", "\\u0034711");
+        assert_ne!(respelt, echo);
+        let wrong = r#"{"verdict": "tok\"en-\u0034711"}"#.to_owned();
+        let acts = [echo, respelt, wrong, TOKEN.to_owned()];
+        let acts = acts.map(|text| Act::Say(response("200 OK", text)));
+        let server = Server::play(acts.to_vec()).await;
         let checker = ready(&asking(&server, secret("PAY_TOKEN")), &Registry::new());
         let case = Case::output("clerk", "hello");
-        let said = checker.check(&case).await;
-        assert_eq!(said, Ok(Finding::review("you sent [secret]")));
+        for _ in 0..2 {
+            let said = checker.check(&case).await;
+            assert_eq!(said, Ok(Finding::review("you sent [secret]")));
+        }
+        let error = checker.check(&case).await.unwrap_err();
+        assert!(
+            error.contains("[secret]") && !error.contains(TOKEN),
+            "{error}"
+        );
         let error = checker.check(&case).await.unwrap_err();
         assert!(!error.contains(TOKEN), "{error}");
         assert!(server.seen()[0].contains(&format!("authorization: Bearer {TOKEN}")));

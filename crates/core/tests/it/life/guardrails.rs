@@ -408,6 +408,14 @@ fn a_long_text_stays_out_of_the_head_and_so_do_long_reasons() {
     });
     let head = serde_json::to_string(&thread.state).unwrap();
     assert!(head.len() < 8 * 1_024, "{}", head.len());
+    // Each of them has its say.
+    let shown = thread.question().description.clone().unwrap();
+    for at in 0..16 {
+        assert!(
+            shown.contains(&format!("Guardrail `g{at}`: ééé")),
+            "{shown}"
+        );
+    }
 }
 
 #[test]
