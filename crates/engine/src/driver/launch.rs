@@ -31,9 +31,11 @@ impl Driver {
         for flight in started {
             let handle = match flight {
                 Flight::Model { frame, attempt } => {
-                    self.launch_model(frame.clone(), *attempt).await?
+                    self.launch_turn(frame.clone(), *attempt, false).await?
                 }
-                Flight::Say { frame, attempt } => self.launch_say(frame.clone(), *attempt).await?,
+                Flight::Say { frame, attempt } => {
+                    self.launch_turn(frame.clone(), *attempt, true).await?
+                }
                 Flight::Call { action, attempt } => self.launch_call(*action, *attempt).await?,
                 Flight::LookUp { action } => self.launch_lookup(*action).await?,
             };
@@ -58,34 +60,25 @@ impl Driver {
         }
     }
 
-    pub(super) async fn launch_model(
+    /// One turn of a model; or the end of one whose words a person lets be said, which are judged as if they were said just now.
+    pub(super) async fn launch_turn(
         &mut self,
         frame: FramePath,
         attempt: u32,
+        is_held: bool,
     ) -> Result<Option<AbortHandle>, Error> {
         let Some((agent, turn)) = self.turn(frame, attempt).await? else {
             return Ok(None);
         };
         let transcript = self.transcript().await?;
         let (engine, key) = (self.engine.clone(), self.thread.key.clone());
-        let flight =
-            async move { crate::turn::call_model(&engine, &key, &agent, &transcript, turn).await };
-        Ok(Some(self.flights.spawn(flight)))
-    }
-
-    /// What a person lets be said is judged as if it were said just now.
-    pub(super) async fn launch_say(
-        &mut self,
-        frame: FramePath,
-        attempt: u32,
-    ) -> Result<Option<AbortHandle>, Error> {
-        let Some((agent, turn)) = self.turn(frame, attempt).await? else {
-            return Ok(None);
+        let flight = async move {
+            if is_held {
+                crate::turn::say_held(&engine, &key, &agent, &transcript, turn).await
+            } else {
+                crate::turn::call_model(&engine, &key, &agent, &transcript, turn).await
+            }
         };
-        let transcript = self.transcript().await?;
-        let (engine, key) = (self.engine.clone(), self.thread.key.clone());
-        let flight =
-            async move { crate::turn::say_held(&engine, &key, &agent, &transcript, turn).await };
         Ok(Some(self.flights.spawn(flight)))
     }
 

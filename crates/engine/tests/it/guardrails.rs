@@ -9,9 +9,9 @@ use std::{
 };
 
 use holdpoint_core::{
-    Answer, Case, Decision, DecisionKind, Definition, EditedAction, Effect, Entry, Finding,
-    GrantTerms, Guardrail, Hooks, InterruptKind, Matches, Message, Outcome, Preview, Refusal,
-    Scope, Span, State,
+    Answer, Case, Confirmation, Decision, DecisionKind, Definition, EditedAction, Effect, Entry,
+    Finding, GrantTerms, Guardrail, Hooks, InterruptKind, Matches, Message, Outcome, Preview,
+    Refusal, Scope, Span, State,
 };
 use holdpoint_engine::{Error, Said, Watcher};
 use holdpoint_models::Reply;
@@ -651,4 +651,29 @@ async fn words_that_are_approved_are_said_where_a_tool_of_theirs_panics() {
         "{:?}",
         contents(&done)
     );
+}
+
+fn asks_in_words(messages: &[Message], _: u32) -> Result<Reply, holdpoint_models::Failure> {
+    match messages.last() {
+        Some(Message::User { content }) if content.contains("Please proceed.") => says("Done."),
+        _ => says("All files go. Are you sure?"),
+    }
+}
+
+#[tokio::test]
+async fn what_asks_for_a_confirmation_is_reviewed_first_and_then_asked() {
+    let place = Place::new(asks_in_words, &[]);
+    let engine = place.engine();
+    let grave = Guardrail::keywords(["are you sure"]);
+    let clerk = definition(vec![], &[])
+        .confirm(Confirmation::standard())
+        .guard("grave", grave);
+    let clerk = engine.publish("local", clerk).await.unwrap();
+    let reviewed = run(&engine, &clerk, "a").await;
+    assert_eq!(reviewed.cause.as_deref(), Some("review"));
+    let asked = answer(&engine, "a", vec![Decision::APPROVE]).await.unwrap();
+    assert_eq!(asked.status, "waiting");
+    assert_ne!(asked.cause.as_deref(), Some("review"));
+    let done = answer(&engine, "a", vec![Decision::APPROVE]).await.unwrap();
+    assert_eq!(done.output.as_deref(), Some("Done."));
 }
