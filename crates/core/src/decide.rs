@@ -305,14 +305,15 @@ impl Draft<'_> {
         is_wanted(&self.state, action)
     }
 
-    /// When the next attempt may be made after `failures` of them.
-    /// The same, and a random bit longer, so that not all come again at once who were refused together.
-    fn back_off_about(&mut self, failures: u32) -> Timestamp {
-        let at = self.back_off(failures);
-        let half = Span::from_micros(at.since(self.now).as_micros() / 2);
-        at + self.context.seed.up_to(half)
+    /// When a model may be asked again after `failures` of its turns: later each time, so that what is over in a few seconds wakes
+    /// nobody, and a random bit later, so that not all come again at once who were refused together.
+    fn ask_again_at(&mut self, failures: u32) -> Timestamp {
+        let wait = Span::from_secs(1_u64 << failures.saturating_sub(1).min(6));
+        let half = Span::from_micros(wait.as_micros() / 2);
+        self.now + wait + self.context.seed.up_to(half)
     }
 
+    /// When the next attempt may be made after `failures` of them.
     fn back_off(&self, failures: u32) -> Timestamp {
         let millis = 100_u64.saturating_mul(1 << failures.saturating_sub(1).min(6));
         self.now + Span::from_millis(millis)

@@ -156,8 +156,14 @@ impl Engine {
             let Some(tool) = tool else { continue };
             match preview(&*tool, name, &edited_action.args).await {
                 Ok(None) => {}
-                Ok(Some(preview)) => {
-                    shown.push((id, self.keep_shown(&thread.key, &preview).await?))
+                Ok(Some(mut preview)) => {
+                    // Nobody has seen what these arguments would do to anything but what was shown. Where that is something else by
+                    // now, or they name something else, the call is not made, and asked about again with what it would do.
+                    let seen = action.shown.as_ref().and_then(|shown| shown.basis);
+                    if let (Some(basis), Some(seen)) = (&mut preview.basis, seen) {
+                        basis.before = seen.before;
+                    }
+                    shown.push((id, self.keep_shown(&thread.key, &preview).await?));
                 }
                 Err(why) => misfits.push((id, why)),
             }

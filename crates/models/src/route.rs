@@ -137,21 +137,27 @@ async fn not_silent(
     }
 }
 
-/// The one of two failures after which another try helps soonest: when somebody said when, else what may be over at any
-/// time, else what somebody has to mend.
+/// For longer than this nobody waits who may be let in at any time by somebody else.
+const SOON: Duration = Duration::from_secs(60);
+
+/// The one of two failures after which another try helps soonest: when somebody said when, if that is soon, else what may be over
+/// at any time, else what is over later, else what somebody has to mend.
 fn more_hopeful(before: Failure, after: Failure) -> Failure {
     let rank = |failure: &Failure| match failure {
         Failure::RateLimited {
             retry_after: Some(wait),
             ..
-        } => (0, Duration::from(*wait)),
+        } => {
+            let wait = Duration::from(*wait);
+            (if wait <= SOON { 0 } else { 2 }, wait)
+        }
         Failure::RateLimited {
             retry_after: None, ..
         }
         | Failure::Unavailable { .. }
         | Failure::Timeout => (1, Duration::ZERO),
         Failure::Rejected { .. } | Failure::Barred { .. } | Failure::Withheld { .. } => {
-            (2, Duration::ZERO)
+            (3, Duration::ZERO)
         }
     };
     if rank(&before) < rank(&after) {

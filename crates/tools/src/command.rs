@@ -113,8 +113,8 @@ fn outcome(run: Run) -> Outcome {
             Some(error) => Outcome::Failed { error },
             None => unknown(", and stdout is no JSON object with an `error`"),
         },
-        (End::Code(_), Captured::NotUtf8) => unknown(", and stdout is not UTF-8"),
-        (End::Code(_), Captured::TooLong) => unknown(&too_long()),
+        (End::Code(_), Captured::NotUtf8(_)) => unknown(", and stdout is not UTF-8"),
+        (End::Code(_), Captured::TooLong(_)) => unknown(&too_long()),
         (End::Signal(_) | End::TimedOut | End::LetGo | End::Garbled(_), _) => unknown(""),
     }
 }
@@ -143,8 +143,8 @@ fn lookup(run: Run) -> Lookup {
     match (end, stdout) {
         (End::Code(0), Captured::Text(text)) => Finding::read(&text)
             .unwrap_or_else(|why| unknown(&format!(", and {}", why.of("stdout")))),
-        (End::Code(0), Captured::NotUtf8) => unknown(", and stdout is not UTF-8"),
-        (End::Code(0), Captured::TooLong) => unknown(&too_long()),
+        (End::Code(0), Captured::NotUtf8(_)) => unknown(", and stdout is not UTF-8"),
+        (End::Code(0), Captured::TooLong(_)) => unknown(&too_long()),
         (End::Code(_) | End::Signal(_) | End::TimedOut | End::LetGo | End::Garbled(_), _) => {
             unknown("")
         }

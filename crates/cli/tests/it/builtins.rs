@@ -348,3 +348,29 @@ fn what_a_write_would_change_is_shown_and_nothing_else_is_done() {
     let text = fs::read_to_string(world.path().join("clerk/work/a.txt")).unwrap();
     assert_eq!(text, "one\nzwei\n");
 }
+
+#[test]
+fn an_edit_that_names_another_file_is_asked_about_with_what_it_would_do_there() {
+    let world = World::new();
+    let args = json!({"path": "a.txt", "content": "one\n"});
+    let file = agent(
+        &world,
+        "write_file",
+        &args,
+        "  interrupt_on: {write_file: true}\n",
+    );
+    world.write("clerk/work/precious.txt", "gold\n");
+    asked(&world, &file);
+    let other = json!({"path": "precious.txt", "content": "one\n"});
+    let edit = json!([{"type": "edit", "edited_action": {"name": "write_file", "args": other}}]);
+    let again = world.json(3, &["resume", "clerk/t", "--decisions", &edit.to_string()]);
+    let read = |name: &str| fs::read_to_string(world.path().join("clerk/work").join(name));
+    assert_eq!(read("precious.txt").unwrap(), "gold\n");
+    let request = &again["__interrupt__"][0]["value"]["action_requests"][0];
+    assert_eq!(request["args"], other);
+    let diff = request["preview"]["body"].as_str().unwrap();
+    assert!(diff.contains("-gold\n+one\n"), "{diff}");
+    world.json(0, &["resume", "clerk/t", "--approve"]);
+    assert_eq!(read("precious.txt").unwrap(), "one\n");
+    assert!(read("a.txt").is_err());
+}

@@ -445,7 +445,7 @@ fn retry_or_ask(draft: &mut Draft<'_>, frame: &FramePath, attempt: u32, trouble:
         }
         Some(wait) if wait <= REST && failures < MAX_ATTEMPTS => {
             let at = match seen {
-                Seen::ByItsDriver => draft.back_off_about(failures).max(draft.now + wait),
+                Seen::ByItsDriver => draft.ask_again_at(failures).max(draft.now + wait),
                 // Nothing is gained by waiting: the model did not fail.
                 Seen::ByAnother => draft.now,
             };

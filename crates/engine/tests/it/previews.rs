@@ -176,3 +176,23 @@ async fn an_edited_call_is_bound_to_what_it_would_do_itself() {
     assert_eq!(page.text(), r#"{"n":2}"#);
     assert_eq!(*page.given.lock().unwrap(), [Some(Digest::of(b"old"))]);
 }
+
+#[tokio::test]
+async fn an_edit_does_nothing_to_what_its_person_has_not_seen() {
+    let (_place, page, engine, first) = writing(1).await;
+    page.write("precious");
+    let asked = answer(&engine, "s", vec![edit(2)]).await.unwrap();
+    assert_eq!(asked.status, "waiting");
+    assert_eq!(page.text(), "precious");
+    assert!(page.given.lock().unwrap().is_empty(), "nothing was called");
+    let shown = engine.view(&crate::support::key("s")).await.unwrap();
+    assert_eq!(
+        body(&shown),
+        "-precious\n+{\"n\":2}",
+        "what the edit would do"
+    );
+    assert_eq!(shown.interrupts[0].supersedes, Some(first.interrupts[0].id));
+    let done = answer(&engine, "s", vec![Decision::APPROVE]).await.unwrap();
+    assert_eq!(done.status, "finished");
+    assert_eq!(page.text(), r#"{"n":2}"#);
+}

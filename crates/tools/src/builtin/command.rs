@@ -155,8 +155,10 @@ fn outcome(run: Run, time: Duration) -> Outcome {
     };
     let stdout = match stdout {
         Captured::Text(text) => text,
-        Captured::NotUtf8 => "[what it printed is not UTF-8]\n".to_owned(),
-        Captured::TooLong => format!("[what it printed is longer than {MAX_STDOUT} bytes]\n"),
+        Captured::NotUtf8(text) => format!("[what is not UTF-8 stands as U+FFFD]\n{text}"),
+        Captured::TooLong(text) => {
+            format!("[it printed more than {MAX_STDOUT} bytes; this is the beginning]\n{text}")
+        }
     };
     let mut content = format!("[{end}]\n{stdout}");
     if !stderr.is_empty() {
@@ -202,8 +204,12 @@ mod tests {
                 "[killed after 7 seconds, wherever it was]\nbegun",
             ),
             (
-                ended(End::Code(0), Captured::NotUtf8, ""),
-                "[exit code 0]\n[what it printed is not UTF-8]",
+                ended(End::Code(0), Captured::NotUtf8("t\u{fffd}".to_owned()), ""),
+                "[exit code 0]\n[what is not UTF-8 stands as U+FFFD]\nt\u{fffd}",
+            ),
+            (
+                ended(End::Code(0), Captured::TooLong("1\n2\n".to_owned()), "x"),
+                "[exit code 0]\n[it printed more than 1048576 bytes; this is the beginning]\n1\n2\n[stderr]\nx",
             ),
         ] {
             let content = expected.to_owned();

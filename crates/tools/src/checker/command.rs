@@ -54,8 +54,10 @@ impl Checker for CommandChecker {
                 stderr,
             } => match (end, stdout) {
                 (End::Code(0), Captured::Text(text)) => finding(&text),
-                (End::Code(0), Captured::NotUtf8) => Err("its answer is not UTF-8".to_owned()),
-                (End::Code(0), Captured::TooLong) => Err("its answer is far too long".to_owned()),
+                (End::Code(0), Captured::NotUtf8(_)) => Err("its answer is not UTF-8".to_owned()),
+                (End::Code(0), Captured::TooLong(_)) => {
+                    Err("its answer is far too long".to_owned())
+                }
                 (
                     End::Code(_) | End::Signal(_) | End::TimedOut | End::LetGo | End::Garbled(_),
                     _,

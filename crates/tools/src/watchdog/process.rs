@@ -227,10 +227,16 @@ impl Program {
     }
 
     fn report(self, end: End) -> Report {
-        let stdout = if self.stdout.kept.len() > MAX_STDOUT {
-            Captured::TooLong
-        } else {
-            String::from_utf8(self.stdout.kept).map_or(Captured::NotUtf8, Captured::Text)
+        let stdout = match String::from_utf8(self.stdout.kept) {
+            Ok(text) if text.len() <= MAX_STDOUT => Captured::Text(text),
+            Ok(text) => Captured::TooLong(text[..text.floor_char_boundary(MAX_STDOUT)].to_owned()),
+            Err(error) => {
+                let text = String::from_utf8_lossy(error.as_bytes()).into_owned();
+                match error.as_bytes().len() {
+                    ..=MAX_STDOUT => Captured::NotUtf8(text),
+                    _ => Captured::TooLong(text),
+                }
+            }
         };
         let stderr = String::from_utf8_lossy(&self.stderr.kept).into_owned();
         if let Some(reason) = self.surroundings.failure(end, &stderr) {

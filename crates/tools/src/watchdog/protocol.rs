@@ -16,7 +16,7 @@ use super::{Job, clock};
 pub(super) const ARGUMENT: &str = "__watchdog";
 
 /// Grows when one side could misunderstand the other: an upgrade may replace the executable under a running driver.
-pub(super) const VERSION: u16 = 5;
+pub(super) const VERSION: u16 = 6;
 
 /// How much a program may print as its result.
 pub(crate) const MAX_STDOUT: usize = 1 << 20;
@@ -180,10 +180,10 @@ pub(crate) enum Garbled {
 pub(crate) enum Captured {
     /// Text, complete.
     Text(String),
-    /// Something that is not UTF-8.
-    NotUtf8,
-    /// More than [`MAX_STDOUT`].
-    TooLong,
+    /// Something that is not UTF-8, with U+FFFD in the place of what is not.
+    NotUtf8(String),
+    /// More than [`MAX_STDOUT`]; the beginning, and what of it is not UTF-8 is replaced as well.
+    TooLong(String),
 }
 
 #[expect(
