@@ -78,7 +78,7 @@ pub(crate) fn load(file: &Path, names: &Names) -> Result<Loaded, Refused> {
         match providers.check(model, &users.tools, &users.servers) {
             Ok(more) => {
                 warnings.extend(more);
-                let text = providers.missing_key(model);
+                let text = providers.not_ready(model);
                 missing.extend(text.map(|text| Problem::of_file(&name, &text)));
             }
             Err(NoSuchModel::Scenario(bad)) => problems.extend_from_slice(bad.problems()),

@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 
 use holdpoint_core::{
-    DecisionKind, FieldKind, InputField, InterruptKind, OnTimeout, Params, Prompt,
-    default_description, explain_cause,
+    DecisionKind, FieldKind, InputField, InterruptKind, OnTimeout, Params, Prompt, State,
+    Timestamp, Work, default_description, explain_cause, next,
 };
 use holdpoint_engine::{ActionRequest, InterruptView, RequestView, ReviewConfig, RunView};
 
@@ -49,6 +49,20 @@ pub(crate) fn stillness(view: &RunView, place: &Place) -> Option<String> {
         }
         (_, _) => None,
     }
+}
+
+/// Until when a call that nobody awaits any more may still be at work, so that nothing is done about it before.
+pub(crate) fn cut_off_until(state: &State) -> Option<Timestamp> {
+    let work = next(state).into_iter();
+    let settled = work.filter_map(|work| match work {
+        Work::Settle { at, .. } => Some(at),
+        Work::CallModel { .. }
+        | Work::AwaitModel { .. }
+        | Work::Say { .. }
+        | Work::Start { .. }
+        | Work::LookUp { .. } => None,
+    });
+    settled.max()
 }
 
 /// Which interrupt it is, why it is asked, and what has changed since it was asked before.
@@ -116,7 +130,26 @@ pub(crate) fn action(
         ""
     };
     let _ = writeln!(out, "     allowed: {}{by}", config.allowed_decisions);
+    for kind in config.allowed_decisions.as_slice() {
+        if let Some(meaning) = meaning(*kind) {
+            let _ = writeln!(out, "       {kind}: {meaning}");
+        }
+    }
     out
+}
+
+/// What follows a decision whose name alone does not say so.
+const fn meaning(kind: DecisionKind) -> Option<&'static str> {
+    match kind {
+        DecisionKind::Committed => Some("it happened; say what it returned"),
+        DecisionKind::NotCommitted => Some("it did not happen; it is called again, now"),
+        DecisionKind::Compensate => Some("it is undone"),
+        DecisionKind::Approve
+        | DecisionKind::Edit
+        | DecisionKind::Reject
+        | DecisionKind::Respond
+        | DecisionKind::Answer => None,
+    }
 }
 
 /// What a question shows besides its words, and what may be answered.
@@ -133,7 +166,10 @@ fn shown(prompt: &Prompt, indent: &str) -> String {
         let _ = writeln!(out, "     choose {}", line(&text));
     }
     if let Some(schema) = &prompt.input_schema {
-        let _ = writeln!(out, "     put in what fits this JSON Schema:");
+        let _ = writeln!(
+            out,
+            "     put in what fits this JSON Schema, or decline by {{\"approved\": false}}:"
+        );
         out.push_str(&json_block(schema, indent));
     }
     out

@@ -15,13 +15,15 @@ use std::{
     time::Duration,
 };
 
-use holdpoint_core::{ActionId, Digest, Entry, Event, Finish, State, ThreadId, decode_records};
+use holdpoint_core::{
+    ActionId, Digest, Entry, Event, Fate, Finish, State, ThreadId, decode_records,
+};
 use holdpoint_engine::{Engine, Said, Watcher};
 use holdpoint_store::ThreadKey;
 use tokio::time::Instant;
 
 use crate::{
-    safe_text::{GUTTER, Stream},
+    safe_text::{GUTTER, Stream, line},
     session::Output,
     story::{self, Names},
     terminal,
@@ -238,7 +240,14 @@ impl Shown {
                 "•"
             }
             Event::ModelReplied { text, calls, .. } => {
-                return self.show_text(mode, text, calls.is_empty());
+                self.show_text(mode, text, calls.is_empty());
+                for called in calls {
+                    if let Fate::Refused { message } = &called.fate {
+                        let name = line(&called.call.name);
+                        terminal::note(&format!("! not done {name}: {}", line(message)));
+                    }
+                }
+                return;
             }
             Event::ActionStarted { .. } => "→",
             Event::ActionFinished { outcome, .. } => match outcome {

@@ -5,7 +5,7 @@
     reason = "only for showing: what has no words of its own is shown by its name"
 )]
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use holdpoint_core::{
     ActionId, AfterLate, AfterLookup, AfterModel, AfterUnknown, Artifact, Decided, Decision, Event,
@@ -20,17 +20,25 @@ use crate::{
 
 /// Knows what actions are called, which events do not repeat.
 #[derive(Debug, Default)]
-pub(crate) struct Names(HashMap<ActionId, String>);
+pub(crate) struct Names {
+    names: HashMap<ActionId, String>,
+    /// The actions that were seen to take steps.
+    stepped: HashSet<ActionId>,
+}
 
 impl Names {
     /// The actions that are open in a state.
     pub(crate) fn of(state: &State) -> Self {
-        let actions = state.actions.values();
-        let mut names = Self(
-            actions
+        let actions = || state.actions.values();
+        let mut names = Self {
+            names: actions()
                 .map(|action| (action.id, action.shown_name()))
                 .collect(),
-        );
+            stepped: actions()
+                .filter(|action| action.is_entered())
+                .map(|action| action.id)
+                .collect(),
+        };
         for interrupt in state.interrupts.values() {
             names.note_asks(interrupt);
         }
@@ -43,7 +51,7 @@ impl Names {
             Event::ModelReplied { calls, .. } => {
                 for called in calls {
                     if let Fate::Action { id, .. } = &called.fate {
-                        self.0.insert(*id, called.call.name.clone());
+                        self.names.insert(*id, called.call.name.clone());
                     }
                 }
             }
@@ -52,13 +60,14 @@ impl Names {
                 compensation,
             } => {
                 let name = format!("undo of {}", self.get(*action));
-                self.0.insert(*compensation, name);
+                self.names.insert(*compensation, name);
             }
             Event::StepStarted {
                 action, step, name, ..
             } => {
+                self.stepped.insert(*action);
                 let name = format!("{}.{name}", self.get(*action));
-                self.0.insert(*step, name);
+                self.names.insert(*step, name);
             }
             Event::InterruptRaised(interrupt) => self.note_asks(interrupt),
             _ => {}
@@ -77,13 +86,17 @@ impl Names {
                 Subject::Restored { .. } => "the restored run".to_owned(),
                 Subject::Action { .. } | Subject::Effect { .. } => continue,
             };
-            self.0.insert(ask.action_id, name);
+            self.names.insert(ask.action_id, name);
         }
+    }
+
+    fn takes_steps(&self, id: ActionId) -> bool {
+        self.stepped.contains(&id)
     }
 
     /// An action's name, safe to print.
     pub(crate) fn get(&self, id: ActionId) -> String {
-        self.0
+        self.names
             .get(&id)
             .map_or_else(|| id.to_string(), |name| line(name))
     }
@@ -183,6 +196,9 @@ pub(crate) fn tell(event: &Event, names: &Names) -> String {
             ..
         } => {
             let then = match then {
+                AfterUnknown::RetryAt { .. } if names.takes_steps(*action) => {
+                    "going on after the steps that are recorded"
+                }
                 AfterUnknown::RetryAt { .. } => "trying again with the same key",
                 AfterUnknown::LookUpAt { .. } => "looking it up",
                 AfterUnknown::Ask => "asking a person",

@@ -1,6 +1,7 @@
 //! A model of a provider, reached over HTTP.
 
 use std::{
+    borrow::Cow,
     error::Error,
     fmt::Write,
     sync::{Arc, OnceLock},
@@ -219,16 +220,7 @@ impl Provided {
     }
 
     fn url(&self, path: &str) -> Result<Url, String> {
-        let variable = self.provider.base_url_variable;
-        let elsewhere = variable.and_then(variable_text);
-        let base = elsewhere.as_deref().unwrap_or(&self.provider.base_url);
-        if let Some(flaw) = Provider::base_flaw(base, self.provider.insecure) {
-            let what = match (variable, &elsewhere) {
-                (Some(variable), Some(_)) => format!("`{variable}`"),
-                _ => "its base url".to_owned(),
-            };
-            return Err(format!("{what} cannot be used: {}", words(&flaw)));
-        }
+        let base = base_of(&self.provider)?;
         let base = base.trim_end_matches('/');
         // Both spellings are common.
         let base = match self.provider.api {
@@ -249,6 +241,25 @@ impl Provided {
                 None => Err(not_set(name, "the key")),
             },
         }
+    }
+}
+
+/// Where a provider is reached, as the environment says now.
+///
+/// # Errors
+///
+/// Why it cannot be reached there.
+pub(crate) fn base_of(provider: &Provider) -> Result<Cow<'_, str>, String> {
+    let variable = provider.base_url_variable;
+    let elsewhere = variable.and_then(variable_text);
+    let what = match (variable, &elsewhere) {
+        (Some(variable), Some(_)) => format!("`{variable}`"),
+        _ => "its base url".to_owned(),
+    };
+    let base = elsewhere.map_or(Cow::Borrowed(provider.base_url.as_str()), Cow::Owned);
+    match Provider::base_flaw(&base, provider.insecure) {
+        Some(flaw) => Err(format!("{what} cannot be used: {}", words(&flaw))),
+        None => Ok(base),
     }
 }
 

@@ -8,7 +8,7 @@ use holdpoint_yaml::Problem;
 use crate::{
     BadScenario, Model, Scripted,
     breaker::Breakers,
-    provided::{Clients, Provided, is_elsewhere},
+    provided::{Clients, Provided, base_of, is_elsewhere},
     route::{Candidate, Route},
     secret::{in_file, variable_text},
 };
@@ -110,10 +110,14 @@ impl Providers {
         Ok(self.scripted(reference)?.unknown_tools(tools, servers))
     }
 
-    /// Why a model could not be asked right now, as far as that is seen from here: its key is missing.
+    /// Why a model could not be asked right now, as far as that is seen from here: its key is missing, or the environment says that
+    /// it is where it cannot be reached.
     #[must_use]
-    pub fn missing_key(&self, reference: &str) -> Option<String> {
+    pub fn not_ready(&self, reference: &str) -> Option<String> {
         let (name, provider, _) = self.known.named(reference)?;
+        if let Err(why) = base_of(provider) {
+            return Some(format!("`{name}` cannot be asked: {why}"));
+        }
         match &provider.key {
             KeyFrom::Nowhere => None,
             KeyFrom::Variable(_) if is_elsewhere(provider) => None,

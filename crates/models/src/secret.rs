@@ -7,9 +7,10 @@ use holdpoint_core::Secret;
 /// How long a file with a key may be.
 const MAX_KEY: u64 = 16 << 10;
 
-/// What this variable of the environment holds now. An empty one is none.
+/// What this variable of the environment holds now, without the space around it. An empty one is none.
 pub(crate) fn in_variable(variable: &str) -> Option<Secret> {
-    variable_text(variable).and_then(Secret::new)
+    let text = variable_text(variable)?;
+    Secret::new(text.trim().to_owned())
 }
 
 /// What this file holds now, without the space around it.

@@ -14,7 +14,7 @@ use crate::{
     failure::Failure,
     pending, screen,
     session::{IfMissing, Output, Session},
-    terminal,
+    terminal, zone,
 };
 
 /// Drives every abandoned thread until it stops, all at once.
@@ -60,7 +60,11 @@ pub(crate) async fn recover(args: &Recover) -> Result<Exit, Failure> {
         worst = worse(worst, told(&session, print(&session, &key).await));
     }
     loop {
-        let waiting = format!("at work on {}", driving.len());
+        let waiting = format!(
+            "at work on {}{}",
+            driving.len(),
+            awaited(&session, &open).await?
+        );
         let landed = tokio::select! {
             // Cancel safe: both arms are, and leaving is meant.
             landed = patiently(session.output, &waiting, driving.join_next()) => landed,
@@ -82,6 +86,21 @@ pub(crate) async fn recover(args: &Recover) -> Result<Exit, Failure> {
         };
         worst = worse(worst, told(&session, exit));
     }
+}
+
+/// What nobody can hurry: calls that were cut off and may still be at work, until their time is over.
+async fn awaited(session: &Session, open: &[ThreadKey]) -> Result<String, Failure> {
+    let mut last = None;
+    for key in open {
+        let state = session.engine.state(key).await?;
+        last = last.max(state.and_then(|state| pending::cut_off_until(&state)));
+    }
+    Ok(last.map_or_else(String::new, |until| {
+        format!(
+            "; a call that was cut off may itself be at work until {}",
+            zone::short(until)
+        )
+    }))
 }
 
 /// What a thread that was looked at ends with. One that could not be is told of.

@@ -112,7 +112,9 @@ async fn complete(session: &Session, definition: Definition) -> Result<Definitio
         .collect();
     if !names.is_empty() && session.output == Output::Plain {
         let names = safe_text::line(&names.join(", "));
-        terminal::note(&format!("asking for the tools of MCP servers: {names}"));
+        terminal::note(&format!(
+            "asking for the tools of MCP servers (up to a minute): {names}"
+        ));
     }
     let completed = session.engine.complete(definition).await?;
     for warning in &completed.warnings {
@@ -138,7 +140,7 @@ fn load(args: &Run) -> Result<Definition, Failure> {
     }
     let definition = &loaded.definition;
     let models = || [&definition.model].into_iter().chain(&definition.fallback);
-    let missing = models().map(|model| providers.missing_key(model));
+    let missing = models().map(|model| providers.not_ready(model));
     if let Some(missing) = missing.collect::<Option<Vec<_>>>() {
         let text = missing.join("; ");
         return Err(Failure::unusable("model_unusable", text)

@@ -2,13 +2,13 @@
 
 use std::{collections::BTreeSet, path::PathBuf};
 
-use holdpoint_definition::{LogFormat, ServerFile};
+use holdpoint_definition::{LogFormat, Names, ServerFile};
 use holdpoint_server::{Access, Opening, StartError};
 use tracing_subscriber::EnvFilter;
 
 use crate::{
-    args::Serve, backups, env, exit::Exit, failure::Failure, kit::kit, leaving::Leaving, safe_text,
-    terminal, traces,
+    agent_file, args::Serve, backups, env, exit::Exit, failure::Failure, kit::kit,
+    leaving::Leaving, safe_text, terminal, traces,
 };
 
 /// What is logged when nobody says anything. Each connection that an outage ends is a line of the pool; what the outage means
@@ -37,6 +37,7 @@ pub(crate) async fn serve(args: &Serve) -> Result<Exit, Failure> {
     let stores = file.names.stores.values().chain([&file.store]);
     // What is wrong with the agents is said when they are loaded.
     let agents = holdpoint_definition::agent_files(&file.agents).unwrap_or_default();
+    let unready = unready(&agents, &file.names);
     let files = args.config.iter().chain(&agents);
     let kit = kit(stores.map(String::as_str), files.map(PathBuf::as_path));
     let mut opening = Opening::new(file, access).with_kit(kit);
@@ -78,6 +79,9 @@ pub(crate) async fn serve(args: &Serve) -> Result<Exit, Failure> {
     say(&format!("Holdpoint listens on http://{address}"));
     for notice in server.notices() {
         say(&format!("  {}", safe_text::line(&notice)));
+    }
+    for why in &unready {
+        say(&format!("  warning: {}", safe_text::line(why)));
     }
     match access {
         Access::Dev => {
@@ -194,4 +198,16 @@ impl From<StartError> for Failure {
         }
         failure
     }
+}
+
+/// Why models of these agents could not be asked right now. Their runs would stop and ask a person, so whoever starts the server should
+/// know at once.
+fn unready(agents: &[PathBuf], names: &Names) -> BTreeSet<String> {
+    let loaded = agents
+        .iter()
+        .filter_map(|file| agent_file::load(file, names).ok());
+    loaded
+        .flat_map(|loaded| loaded.missing)
+        .map(|problem| problem.message)
+        .collect()
 }

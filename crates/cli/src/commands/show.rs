@@ -83,6 +83,9 @@ fn standing(state: &State, view: &RunView) -> String {
         .next()
         .map(|interrupt| explain_cause(interrupt.cause));
     let mut text = view.status.to_owned();
+    if let Some(until) = view.sleeps_until {
+        text.push_str(&format!(" until {}", zone::short(until)));
+    }
     if view.cancel_requested {
         text.push_str(", being cancelled");
     }

@@ -98,13 +98,18 @@ impl Tool for WebSearch {
     }
 }
 
-/// A list, or an object with a list as its `results`.
+/// A list, or an object with a list as its `results`. What is no result in it is passed over, unless there is nothing else.
 fn results(bytes: &[u8]) -> Result<Vec<Found>, serde_json::Error> {
     let mut answer: Value = serde_json::from_slice(bytes)?;
     if let Some(results) = answer.get_mut("results") {
         answer = results.take();
     }
-    serde_json::from_value(answer)
+    let answers: Vec<Value> = serde_json::from_value(answer)?;
+    let read: Vec<_> = answers.into_iter().map(serde_json::from_value).collect();
+    if read.iter().any(Result::is_ok) {
+        return Ok(read.into_iter().flatten().collect());
+    }
+    read.into_iter().collect()
 }
 
 fn told(found: &[Found], max: usize) -> String {

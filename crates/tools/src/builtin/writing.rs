@@ -212,6 +212,12 @@ pub(super) fn preview(workspace: &Workspace, change: &Change) -> Result<Preview,
         (Change::Edit(_), Some(_), Some(_)) => format!("Edit {shown}"),
     };
     let (body, form) = difference(&shown, old.as_deref(), new.as_deref());
+    if body.len() > Preview::MAX_BODY && new.is_none() {
+        let bytes = old.as_deref().unwrap_or_default();
+        let (size, digest) = (bytes.len(), Digest::of(bytes));
+        let body = format!("a file too large to be shown is deleted: {size} bytes, {digest}\n");
+        return Ok(Preview::new(title, body, PreviewForm::Text).with_basis(basis));
+    }
     if body.len() > Preview::MAX_BODY {
         return Err(format!(
             "the change of `{shown}` is too large to be shown to a person; write less at once"
