@@ -237,28 +237,21 @@ impl McpServer {
         if let Some(said) = self.effects.get(&offer.name) {
             return *said;
         }
-        match (self.trust_hints, offer.hints) {
-            (
-                true,
-                McpHints {
-                    read_only: Some(true),
-                    ..
-                },
-            ) => Effect::Read,
-            (
-                true,
-                McpHints {
-                    idempotent: Some(true),
-                    ..
-                },
-            ) => Effect::Idempotent,
-            (true | false, _) => Effect::Write,
+        let trusted = self.trust_hints && !offer.hints.is_contradictory();
+        if trusted && offer.hints.read_only == Some(true) {
+            return Effect::Read;
         }
+        if trusted && offer.hints.idempotent == Some(true) {
+            return Effect::Idempotent;
+        }
+        Effect::Write
     }
 
     /// The gate of a tool of which nothing else is said.
     fn gate(&self, offer: &McpOffer) -> Option<Gate> {
-        if self.unasked || (self.trust_hints && offer.hints.read_only == Some(true)) {
+        let hints = offer.hints;
+        let only_reads = hints.read_only == Some(true) && !hints.is_contradictory();
+        if self.unasked || (self.trust_hints && only_reads) {
             return None;
         }
         Some(offer.gate())
@@ -322,6 +315,13 @@ fn list(names: &BTreeSet<&str>) -> String {
         return "none".to_owned();
     }
     names.iter().copied().collect::<Vec<_>>().join(", ")
+}
+
+impl McpHints {
+    /// Whether it is said to change nothing and to destroy something. Whoever says both is not believed in either.
+    fn is_contradictory(self) -> bool {
+        self.read_only == Some(true) && self.destructive == Some(true)
+    }
 }
 
 impl McpOffer {

@@ -110,13 +110,16 @@ fn whatever_a_server_says_of_itself_a_person_is_asked_unless_it_is_trusted() {
                 let mut trusted = server();
                 trusted.trust_hints = true;
                 let trusting = listed(&trusted, &offers);
-                let expected = match (read_only, idempotent) {
-                    (Some(true), _) => Effect::Read,
-                    (_, Some(true)) => Effect::Idempotent,
+                let expected = match (read_only, destructive, idempotent) {
+                    // Whoever says both is not believed.
+                    (Some(true), Some(true), _) => Effect::Write,
+                    (Some(true), _, _) => Effect::Read,
+                    (_, _, Some(true)) => Effect::Idempotent,
                     _ => Effect::Write,
                 };
                 assert_eq!(effect(&trusting, "s__act"), expected);
-                assert_eq!(gate(&trusting, "s__act").is_none(), read_only == Some(true));
+                let is_open = gate(&trusting, "s__act").is_none();
+                assert_eq!(is_open, expected == Effect::Read);
             }
         }
     }
