@@ -277,7 +277,14 @@ impl McpServer {
                 .is_none_or(|only| only.contains(&offer.name))
         };
         let chosen: Vec<&McpOffer> = offers.iter().filter(wanted).collect();
-        let json = serde_json::to_vec(&chosen).map_or(usize::MAX, |it| it.len());
+        self.check(&chosen)?;
+        Ok(chosen)
+    }
+
+    /// Whether an agent can have these.
+    fn check(&self, chosen: &[&McpOffer]) -> Result<(), String> {
+        let whose = format!("the MCP server `{}`", self.name);
+        let json = serde_json::to_vec(chosen).map_or(usize::MAX, |it| it.len());
         if chosen.len() > MOST_TOOLS || json > MOST_JSON {
             return Err(format!(
                 "{whose} offers {} tools with {json} bytes of descriptions and schemas, and an agent has at most \
@@ -285,21 +292,28 @@ impl McpServer {
                 chosen.len()
             ));
         }
-        for offer in &chosen {
+        for offer in chosen {
+            let name = &offer.name;
             if !offer.input_schema.is_object() {
-                let name = &offer.name;
                 return Err(format!(
                     "{whose} offers `{name}` without a schema of its arguments"
                 ));
             }
-            if !schema::is_light(&offer.input_schema) {
-                let name = &offer.name;
-                return Err(format!(
-                    "{whose} offers `{name}` with a schema that refers to its own parts too often to be looked at"
-                ));
+            if let Err(why) = schema::check(&offer.input_schema) {
+                return Err(format!("{whose} offers `{name}` with a schema that {why}"));
             }
         }
-        Ok(chosen)
+        Ok(())
+    }
+
+    /// Whether an agent can have what the server offers by now, of the tools that it has.
+    ///
+    /// # Errors
+    ///
+    /// It cannot. Its tools stay as they are then, and are not called.
+    pub fn check_changed(&self, offers: &[McpOffer]) -> Result<(), String> {
+        let known = offers.iter().filter(|it| self.seen.contains_key(&it.name));
+        self.check(&known.collect::<Vec<_>>())
     }
 }
 
@@ -447,7 +461,8 @@ impl Definition {
     }
 
     /// What this definition becomes where a server offers its tools otherwise than it did; `None` if all that are in it are as
-    /// they were. No tool is added, and none is taken out: a list that lacks one may be a mistake of a moment.
+    /// they were, or an agent cannot have what they became. No tool is added, and none is taken out: a list that lacks one may
+    /// be a mistake of a moment.
     #[must_use]
     pub fn with_changed_offers(&self, server: &McpServer, offers: &[McpOffer]) -> Option<Self> {
         let mut changed = self.clone();
@@ -458,7 +473,7 @@ impl Definition {
 
     fn change_offers(&mut self, asked: &McpServer, offers: &[McpOffer]) {
         for server in &self.mcp_servers {
-            if !server.is_reached_like(asked) {
+            if !server.is_reached_like(asked) || server.check_changed(offers).is_err() {
                 continue;
             }
             for spec in &mut self.tools {

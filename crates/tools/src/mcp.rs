@@ -85,6 +85,8 @@ impl Tool for McpTool {
         // Who does not answer now, or does not have the tool, is asked again once the tool is entered.
         let offers = connection.offers(&self.watchdog, deadline).await.ok()?;
         let now = offers.iter().find(|it| it.name == self.tool)?;
+        // The same where it offers what no agent can have.
+        self.server.check_changed(&offers).ok()?;
         (now.version() != self.version).then(|| Changed {
             server: self.server.clone(),
             offers: offers.to_vec(),
@@ -185,6 +187,7 @@ impl McpTool {
     async fn look(&self, connection: &Connection, until: Instant) -> Result<Option<Turn>, String> {
         let offers = connection.offers(&self.watchdog, until).await?;
         if offers.iter().any(|it| it.name == self.tool) {
+            self.server.check_changed(&offers)?;
             return connection.turn(&self.watchdog, until).await;
         }
         Err(format!(
