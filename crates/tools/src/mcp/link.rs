@@ -19,8 +19,8 @@ use rmcp::{
         RequestMetaObject,
     },
     service::{
-        ClientLifecycleMode, ClientServiceExt, NotificationContext, RequestContext, RunningService,
-        ServiceError,
+        ClientCacheConfig, ClientLifecycleMode, ClientServiceExt, NotificationContext,
+        RequestContext, RunningService, ServiceError,
     },
 };
 use serde_json::{Value, json};
@@ -61,8 +61,6 @@ pub(super) struct Link {
     scrub: Arc<Scrub>,
     listed: tokio::sync::Mutex<Option<(Instant, Arc<[McpOffer]>)>>,
     name: String,
-    /// Nobody knows any more to which call what is heard belongs.
-    is_spoiled: AtomicBool,
 }
 
 /// What is sent for a call.
@@ -145,19 +143,29 @@ impl Link {
             _ => return Err("this version does not know how it is reached".to_owned()),
         };
         let peer = peer.map_err(|error| scrub.clean(error))?;
-        Ok(Self {
+        Ok(Self::over(peer, epitaph, scrub, server.name.clone()).await)
+    }
+
+    async fn over(
+        peer: RunningService<RoleClient, Ear>,
+        epitaph: Epitaph,
+        scrub: Arc<Scrub>,
+        name: String,
+    ) -> Self {
+        // How long a list may be believed is not for the server to say, and an old one is no answer where there is no new one.
+        let config = ClientCacheConfig::disabled();
+        peer.set_response_cache_config(config).await;
+        Self {
             peer,
             epitaph,
             scrub,
             listed: tokio::sync::Mutex::default(),
-            name: server.name.clone(),
-            is_spoiled: AtomicBool::default(),
-        })
+            name,
+        }
     }
 
     pub(super) fn is_over(&self) -> bool {
-        let is_spoiled = self.is_spoiled.load(Ordering::SeqCst);
-        is_spoiled || self.peer.is_closed() || self.peer.is_transport_closed()
+        self.peer.is_closed() || self.peer.is_transport_closed()
     }
 
     /// Whether the server can tell several calls apart. One that asks in the middle of a call does not say of which.
@@ -334,7 +342,7 @@ impl Link {
 }
 
 /// A call that is dropped in the middle. Whatever its server asks after that would be taken for a question of the next call, so
-/// nothing is said over this link any more.
+/// the link is over: a program is killed by that, also where nobody calls it again.
 struct Left<'a> {
     link: &'a Link,
     in_the_middle: bool,
@@ -343,7 +351,7 @@ struct Left<'a> {
 impl Drop for Left<'_> {
     fn drop(&mut self) {
         if self.in_the_middle && !self.link.takes_several() {
-            self.link.is_spoiled.store(true, Ordering::SeqCst);
+            self.link.peer.cancellation_token().cancel();
         }
     }
 }
@@ -454,4 +462,112 @@ fn form(request: &ElicitRequestParams) -> Value {
         params.remove("mode");
     }
     params
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{io, sync::atomic::AtomicU64};
+
+    use rmcp::{
+        service::{RxJsonRpcMessage, TxJsonRpcMessage},
+        transport::Transport,
+    };
+    use tokio::sync::mpsc;
+
+    use super::*;
+
+    /// A server that is a function from requests to results.
+    struct Played {
+        answers: (
+            mpsc::UnboundedSender<RxJsonRpcMessage<RoleClient>>,
+            mpsc::UnboundedReceiver<RxJsonRpcMessage<RoleClient>>,
+        ),
+        list: Box<dyn Fn() -> Option<Value> + Send>,
+    }
+
+    impl Transport<RoleClient> for Played {
+        type Error = io::Error;
+
+        fn send(
+            &mut self,
+            message: TxJsonRpcMessage<RoleClient>,
+        ) -> impl Future<Output = Result<(), io::Error>> + Send + 'static {
+            let message = json!(message);
+            let result = match message["method"].as_str() {
+                Some("initialize") => Some(json!({
+                    "protocolVersion": "2025-11-25",
+                    "capabilities": {"tools": {"listChanged": true}},
+                    "serverInfo": {"name": "played", "version": "1"},
+                })),
+                Some("tools/list") => (self.list)(),
+                _ => None,
+            };
+            if let Some(id) = message.get("id") {
+                let no = json!({"code": -32601, "message": "no"});
+                let answer = match result {
+                    Some(result) => json!({"jsonrpc": "2.0", "id": id, "result": result}),
+                    None => json!({"jsonrpc": "2.0", "id": id, "error": no}),
+                };
+                self.answers
+                    .0
+                    .send(serde_json::from_value(answer).unwrap())
+                    .unwrap();
+            }
+            std::future::ready(Ok(()))
+        }
+
+        async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleClient>> {
+            self.answers.1.recv().await
+        }
+
+        async fn close(&mut self) -> Result<(), io::Error> {
+            Ok(())
+        }
+    }
+
+    async fn link(list: impl Fn() -> Option<Value> + Send + 'static) -> Link {
+        let played = Played {
+            answers: mpsc::unbounded_channel(),
+            list: Box::new(list),
+        };
+        let peer = Ear::default().serve_with_lifecycle(played, lifecycle());
+        let peer = peer.await.unwrap();
+        Link::over(peer, Epitaph::default(), Arc::default(), "s".to_owned()).await
+    }
+
+    async fn ask(link: &Link) -> Result<String, String> {
+        let offers = link.offers(Instant::now() + FRESH).await?;
+        Ok(offers[0].description.clone())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_offered_is_asked_for_each_minute_however_long_the_server_wants_it_believed() {
+        let nth = AtomicU64::new(0);
+        let link = link(move || {
+            let nth = nth.fetch_add(1, Ordering::SeqCst);
+            let tool = json!({"name": "act", "description": nth.to_string(), "inputSchema": {}});
+            Some(json!({"tools": [tool], "ttlMs": 86_400_000, "cacheScope": "public"}))
+        });
+        let link = link.await;
+        assert_eq!(ask(&link).await, Ok("0".to_owned()));
+        assert_eq!(ask(&link).await, Ok("0".to_owned()));
+        tokio::time::advance(FRESH).await;
+        assert_eq!(ask(&link).await, Ok("1".to_owned()));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_old_list_is_not_believed_where_there_is_no_new_one() {
+        let nth = AtomicU64::new(0);
+        let link = link(move || {
+            let is_first = nth.fetch_add(1, Ordering::SeqCst) == 0;
+            let tool = json!({"name": "act", "description": "Acts.", "inputSchema": {}});
+            is_first.then(|| json!({"tools": [tool], "ttlMs": 1}))
+        });
+        let link = link.await;
+        assert_eq!(ask(&link).await, Ok("Acts.".to_owned()));
+        tokio::time::advance(FRESH).await;
+        std::thread::sleep(Duration::from_millis(5));
+        let why = ask(&link).await.unwrap_err();
+        assert!(why.contains("no"), "{why}");
+    }
 }
