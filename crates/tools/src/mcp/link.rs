@@ -24,7 +24,10 @@ use rmcp::{
     },
 };
 use serde_json::{Value, json};
-use tokio::time::{Instant, timeout_at};
+use tokio::{
+    sync::Notify,
+    time::{Instant, timeout_at},
+};
 
 use super::{
     asked::{Given, Request},
@@ -41,11 +44,17 @@ const MAX_PAGES: usize = 64;
 /// How many tools all of them may have, of which an agent chooses.
 const MAX_TOOLS: usize = 2_000;
 
+/// How long a list may be in all, whatever an agent chooses of it: it is kept for as long as the connection.
+const MAX_LIST: usize = 8 << 20;
+
 /// How long the text of a result may be. Of a longer one the beginning is kept.
 const MAX_TEXT: usize = 8 << 20;
 
-/// How much a server may want in the middle of one call. Beyond that it is told that there is none.
+/// How much a server may want at once. What one wants in the middle of a call beyond that, it is told that there is none.
 const MAX_WANTS: usize = 8;
+
+/// How often a server may ask in the middle of one call. Who still asks then is not going to end.
+const MAX_HEARD: usize = 128;
 
 /// For how long what a server offers is believed to be so still.
 const FRESH: Duration = Duration::from_secs(60);
@@ -208,16 +217,22 @@ impl Link {
 
     async fn list(&self) -> Result<Vec<McpOffer>, String> {
         let mut offers = Vec::new();
+        let mut length = 0;
         let mut cursor = None;
         for _ in 0..MAX_PAGES {
             let page = PaginatedRequestParams::default().with_cursor(cursor);
             let page = self.peer.list_tools(Some(page)).await;
             let page = page.map_err(|error| self.explain(&error))?;
-            for tool in &page.tools {
-                offers.push(offers::offer(tool, &self.scrub)?);
-            }
-            if offers.len() > MAX_TOOLS {
+            if offers.len() + page.tools.len() > MAX_TOOLS {
                 return Err(format!("it offers more than {MAX_TOOLS} tools"));
+            }
+            for tool in &page.tools {
+                let offer = offers::offer(tool, &self.scrub)?;
+                length = offers::length(&offer).saturating_add(length);
+                if length > MAX_LIST {
+                    return Err(format!("its list of tools is longer than {MAX_LIST} bytes"));
+                }
+                offers.push(offer);
             }
             cursor = page.next_cursor;
             if cursor.is_none() {
@@ -237,27 +252,38 @@ impl Link {
         meta.insert(KEY.to_owned(), sent.key.into());
         params.meta = Some(meta);
         let ear = self.peer.service();
+        let too_much = Arc::new(Notify::new());
         // Of several calls at once it would not be known which one wants something.
         if !self.takes_several() {
-            ear.begin(sent.given.clone());
+            ear.begin(sent.given.clone(), Arc::clone(&too_much));
         }
         let mut left = Left {
             link: self,
             in_the_middle: true,
         };
-        let answered = timeout_at(deadline, self.peer.call_tool_once(params)).await;
-        left.in_the_middle = false;
+        let answered = timeout_at(deadline, async {
+            tokio::select! {
+                answered = self.peer.call_tool_once(params) => Some(answered),
+                () = too_much.notified() => None,
+            }
+        });
+        let answered = answered.await;
+        left.in_the_middle = !matches!(answered, Ok(Some(_)));
         let asked = ear.end();
         let response = match answered {
-            Ok(Ok(response)) => response,
+            Ok(Some(Ok(response))) => response,
             // It was told that nobody answers, and that is how it ended.
-            Ok(Err(ServiceError::McpError(error))) if !asked.is_empty() => {
+            Ok(Some(Err(ServiceError::McpError(error)))) if !asked.is_empty() => {
                 return Ok(Said::Interrupted {
                     requests: self.without_secrets(asked)?,
                     text: self.text(error.message.into_owned()),
                 });
             }
-            Ok(Err(error)) => return Err(self.broken(&error)),
+            Ok(Some(Err(error))) => return Err(self.broken(&error)),
+            Ok(None) => {
+                let reason = format!("it asked for something more than {MAX_HEARD} times");
+                return Err(Broken::Trouble(StepTrouble::unknown(reason)));
+            }
             Err(_) => {
                 let reason = "it did not answer by the deadline";
                 return Err(Broken::Trouble(StepTrouble::unknown(reason)));
@@ -277,6 +303,10 @@ impl Link {
             }
             CallToolResponse::InputRequired(wants) => {
                 let requests = wants.input_requests.unwrap_or_default();
+                if requests.len() > MAX_WANTS {
+                    let reason = format!("it wants more than {MAX_WANTS} things at once");
+                    return Err(Broken::Trouble(StepTrouble::unknown(reason)));
+                }
                 let requests = requests
                     .iter()
                     .map(|(key, request)| Request::read(key, &json!(request)));
@@ -389,6 +419,8 @@ struct Hearing {
     heard: Vec<Request>,
     /// What had no answer.
     open: Vec<Request>,
+    /// Told when it asks for more than anybody listens to.
+    too_much: Arc<Notify>,
 }
 
 impl Ear {
@@ -396,9 +428,10 @@ impl Ear {
         self.hearing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn begin(&self, given: Given) {
+    fn begin(&self, given: Given, too_much: Arc<Notify>) {
         *self.hearing() = Some(Hearing {
             given,
+            too_much,
             ..Hearing::default()
         });
     }
@@ -412,6 +445,10 @@ impl Ear {
     fn hear(&self, params: Value) -> Option<Value> {
         let mut hearing = self.hearing();
         let hearing = hearing.as_mut()?;
+        if hearing.heard.len() >= MAX_HEARD {
+            hearing.too_much.notify_one();
+            return None;
+        }
         let request = Request::elicitation(params);
         let nth = hearing.heard.iter().filter(|it| **it == request).count();
         hearing.heard.push(request.clone());
