@@ -21,7 +21,7 @@ mod trouble;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use holdpoint_core::{Effect, McpOffer, McpServer, Outcome, Params, Recalled, Span};
+use holdpoint_core::{Effect, McpOffer, McpServer, Outcome, Params, Recalled, Span, StepEnd};
 use serde_json::json;
 use tokio::time::Instant;
 
@@ -221,6 +221,12 @@ impl McpTool {
         deadline: Instant,
     ) -> Result<Said, String> {
         let name = step_name(round);
+        // The tool may have become a graver one since then; what it was answered is no other for that.
+        match context.memo().ended_with(&name, call.args) {
+            Some(StepEnd::Done { result }) => return self.read(result.clone()),
+            Some(StepEnd::NotDone { error }) => return Err(error.clone()),
+            None => {}
+        }
         let step = context.step(&name, self.effect, call.args.to_value(), |key| async move {
             let said = self.exchange(call, &key, given, deadline).await;
             said.map(|said| said.to_value())
@@ -229,6 +235,10 @@ impl McpTool {
             StepFailed::NotDone { error } => error,
             StepFailed::Refused(refused) => refused.to_string(),
         })?;
+        self.read(result)
+    }
+
+    fn read(&self, result: serde_json::Value) -> Result<Said, String> {
         Said::read(result)
             .map_err(|error| format!("what `{}` said before cannot be read: {error}", self.tool))
     }
