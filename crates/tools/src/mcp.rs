@@ -80,10 +80,14 @@ impl Tool for McpTool {
     }
 
     async fn changed(&self, call: Call<'_>) -> Option<Changed> {
-        let deadline = Instant::now() + call.remaining;
         let connection = self.servers.to(&self.server, call.scope);
-        // Who does not answer now, or does not have the tool, is asked again once the tool is entered.
-        let offers = connection.offers(&self.watchdog, deadline).await.ok()?;
+        // Who is not there now, does not say, or does not have the tool, is asked again once the tool is entered.
+        // Most of the time is the call's.
+        let soon = call.remaining / 4;
+        let begun = connection.begin(&self.watchdog, Instant::now() + soon);
+        begun.await.ok()?;
+        let offers = connection.offers(&self.watchdog, Instant::now() + soon);
+        let offers = offers.await.ok()?;
         let now = offers.iter().find(|it| it.name == self.tool)?;
         // The same where it offers what no agent can have.
         self.server.check_changed(&offers).ok()?;
@@ -183,17 +187,21 @@ impl McpTool {
         Err(why)
     }
 
-    /// Waits until the server is there, has the tool, and can be called; `None` if that took too long.
+    /// Waits until the server is there, has the tool as it was allowed, and can be called; `None` if that took too long.
     async fn look(&self, connection: &Connection, until: Instant) -> Result<Option<Turn>, String> {
         let offers = connection.offers(&self.watchdog, until).await?;
-        if offers.iter().any(|it| it.name == self.tool) {
-            self.server.check_changed(&offers)?;
-            return connection.turn(&self.watchdog, until).await;
+        let Some(now) = offers.iter().find(|it| it.name == self.tool) else {
+            return Err(format!(
+                "the MCP server `{}` does not offer `{}` any more",
+                self.server.name, self.tool
+            ));
+        };
+        self.server.check_changed(&offers)?;
+        if now.version() != self.version {
+            // It has become another one since it was looked at, which is found where the tool is entered anew.
+            return Ok(None);
         }
-        Err(format!(
-            "the MCP server `{}` does not offer `{}` any more",
-            self.server.name, self.tool
-        ))
+        connection.turn(&self.watchdog, until).await
     }
 
     /// A call is begun with most of its time before it. Where it took too long until it could be, the tool is entered anew; and
