@@ -621,6 +621,21 @@ test("hostile: an answer is not lost where the tool became a graver one meanwhil
   assert.equal((await ledger()).length, 2);
 });
 
+test("hostile: a subagent has the servers of the agent above, gated there and asked about there", async () => {
+  await play({ is: "asks", message: "How many?" });
+  const below = { name: "below", description: "Acts.", system_prompt: "Act.", model: { primary: "scripted:below.yaml" } };
+  await agent(hostile(), [["task", { subagent_type: "below", description: "Act." }]], { subagents: [below] });
+  const rules = [{ when: { turn: 1 }, call: [{ tool: "h__act", args: { n: 1 } }] }, { say: "{result}" }];
+  await writeFile(file("below.yaml"), JSON.stringify({ apiVersion: "holdpoint/v1", kind: "Scenario", rules }));
+  assert.deepEqual(asked(await go()), ["h__act"]);
+  assert.deepEqual(await ledger(), []);
+  const stopped = await hold("resume", "t", "--approve");
+  assert.deepEqual([stopped.code, stopped.cause], [3, "human_input"], JSON.stringify(stopped));
+  const done = await answer({ n: 3 });
+  assert.deepEqual([done.code, done.output], [0, "did it"], JSON.stringify(done));
+  assert.deepEqual(await ledger(), ['act {"n":1}', 'act {"n":1}', 'did {"n":3}']);
+});
+
 test("hostile: who asks and does not listen is over long before the time of the call", async () => {
   await play({ is: "floods" });
   await agent(hostile({ own: { timeout: "300s" } }), [["h__act", {}]], free);
