@@ -3,6 +3,7 @@
 
 import { appendFileSync, readFileSync } from "node:fs";
 import { createInterface } from "node:readline";
+import { setTimeout as sleep } from "node:timers/promises";
 
 const play = () => JSON.parse(readFileSync(process.env.PLAY, "utf8"));
 const tell = (line) => appendFileSync(process.env.LEDGER, `${line}\n`);
@@ -13,10 +14,16 @@ const schema = { type: "object" };
 const methods = {
   initialize: () => ({ protocolVersion: "2025-06-18", capabilities: { tools: { listChanged: true } }, serverInfo: { name: "h", version: "1" } }),
   ping: () => ({}),
-  "tools/list": () => {
+  "tools/list": ({ cursor }) => {
     const { tools, lists } = play();
     tell("list");
-    if (lists === "badly") throw new Error("not now");
+    if (lists === "badly" || worse) throw new Error("not now");
+    if (lists === "without end") return { tools: [], nextCursor: `${Number(cursor ?? 0) + 1}` };
+    if (lists === "at length") {
+      const nth = Number(cursor ?? 0);
+      const long = { name: `t${nth}`, description: "x".repeat(900_000), inputSchema: schema };
+      return { tools: [long], nextCursor: nth < 12 ? `${nth + 1}` : undefined };
+    }
     return { tools: tools.map((it) => ({ inputSchema: schema, ...it })) };
   },
 };
@@ -59,12 +66,33 @@ const plays = {
     send({ id: "s", method: "sampling/createMessage", params });
   },
   changes: (id, it) => {
+    worse = it.lists === "badly";
+    slow = it.lists === "slowly" ? 900 : 0;
     send({ method: "notifications/tools/list_changed" });
     send({ id, result: text(it.text) });
   },
+  // It asks and asks, each time in other words, whatever it is told.
+  nags: (id) => {
+    let nth = 0;
+    waiting = () => send({ id: `e${(nth += 1)}`, method: "elicitation/create", params: { message: `${nth}?`, requestedSchema: { type: "object", properties: {} } } });
+    waiting();
+  },
+  // It asks and never reads an answer.
+  floods: () => {
+    deaf = true;
+    let nth = 0;
+    const more = () => {
+      let room = true;
+      while (room) room = process.stdout.write(`{"jsonrpc":"2.0","id":"${"p".repeat(100)}${(nth += 1)}","method":"ping"}\n`);
+      process.stdout.once("drain", more);
+    };
+    more();
+  },
+  grumbles: (id) => process.stderr.write("woe ".repeat(2 << 20), () => send({ id, result: text("done all the same") })),
 };
 
 let waiting = () => {};
+let [worse, slow, deaf] = [false, 0, false];
 for await (const line of createInterface({ input: process.stdin })) {
   const { id, method, params, ...answer } = JSON.parse(line);
   if (!method) waiting(answer);
@@ -74,10 +102,12 @@ for await (const line of createInterface({ input: process.stdin })) {
     plays[now.is](id, now);
   } else if (id !== undefined) {
     const known = methods[method];
+    if (slow && method === "tools/list") await sleep(slow);
     try {
-      send(known ? { id, result: known() } : { id, error: { code: -32601, message: "no such method" } });
+      send(known ? { id, result: known(params ?? {}) } : { id, error: { code: -32601, message: "no such method" } });
     } catch (error) {
       send({ id, error: { code: -32603, message: error.message } });
     }
   }
+  while (deaf) await sleep(1000);
 }

@@ -4,6 +4,7 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { createServer } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
@@ -428,6 +429,8 @@ for (const [name, call, reason] of [
   // Some say so of a result, after the effect.
   ["says that something is invalid", { is: "does", code: -32602 }, /output does not fit/],
   ["says more in one line than anybody reads", { is: "endless" }, /longer than/],
+  ["asks more often than anybody listens", { is: "nags" }, /asked for something more than 128 times/],
+  ["wants too much at once", { is: "raw", result: { resultType: "input_required", inputRequests: Object.fromEntries(Array.from({ length: 9 }, (_, n) => [`a${n}`, { method: "roots/list" }])) } }, /more than 8 things at once/],
   ["says nothing that is a result", { is: "raw", result: { content: "text" } }, /nobody knows/i],
   ["asks by a form that is none", { is: "raw", result: wants({ n: { type: "nonsense" } }) }, /nobody knows/i],
 ]) {
@@ -548,27 +551,29 @@ for (const gate of ["h__act", "*"]) {
   });
 }
 
+const twice = [{ when: { turn: 1 }, call: [{ tool: "h__act", args: {} }] }, { when: { turn: 2 }, call: [{ tool: "h__act", args: {} }] }, { say: "{result}" }];
+const scenario = (rules) => writeFile(file("scenario.yaml"), JSON.stringify({ apiVersion: "holdpoint/v1", kind: "Scenario", rules }));
+
 test("hostile: where it said that something changed and does not say what, nothing is called", async () => {
-  const one = { name: "act" };
-  await writeFile(file("play.json"), JSON.stringify({ tools: [one], call: { is: "changes", text: "done" } }));
-  await agent(hostile(), [["h__act", {}]], free);
-  const rules = [
-    { when: { turn: 1 }, call: [{ tool: "h__act", args: {} }] },
-    { when: { turn: 2 }, call: [{ tool: "h__act", args: {} }] },
-    { say: "{result}" },
-  ];
-  await writeFile(file("scenario.yaml"), JSON.stringify({ apiVersion: "holdpoint/v1", kind: "Scenario", rules }));
-  const { running, ended } = command.start(folder, {}, ["run", "agent.yaml", "--input", "go", "--thread", "t", "--json"]);
-  await line("act");
-  // From now on its list is an error.
-  await writeFile(file("play.json"), JSON.stringify({ tools: [one], lists: "badly", call: { is: "text", text: "done" } }));
-  const { code, out } = await ended;
-  running.kill();
-  const found = JSON.parse(out);
-  // Either it had listed before, or a person is asked; the old list is never believed.
-  if (code === 3) assert.match(question(found).description, /not now.*Nothing was called/s);
-  const lists = (await readFile(file("ledger"), "utf8")).split("\n").filter((it) => it === "list").length;
-  assert.ok(lists >= 3, `${lists}`);
+  await play({ is: "changes", text: "done", lists: "badly" });
+  await agent(hostile(), [], free);
+  await scenario(twice);
+  const found = await go();
+  assert.equal(found.code, 3, JSON.stringify(found));
+  // The old list is not believed.
+  assert.match(question(found).description, /not now.*Nothing was called/s);
+  assert.equal((await ledger()).length, 1);
+});
+
+test("hostile: what a call may take is not counted from when its server has said what it offers", async () => {
+  await play({ is: "changes", text: "done", lists: "slowly" });
+  await agent(hostile({ own: { timeout: "4s" } }), [], free);
+  await scenario([twice[0], { when: { turn: 2 }, call: [{ tool: "h__act", args: { n: 2 } }] }, twice[2]]);
+  const running = go();
+  await line("act {}");
+  await play({ is: "does", after: 3500 });
+  const found = await running;
+  assert.deepEqual([found.code, found.cause], [3, "write_unknown"], JSON.stringify(found));
 });
 
 test("hostile: a schema that stands for more than there is time for is refused", async () => {
@@ -580,6 +585,101 @@ test("hostile: a schema that stands for more than there is time for is refused",
   const refused = await command.start(folder, {}, ["run", "agent.yaml", "--input", "x"]).ended;
   assert.equal(refused.code, 2, refused.errors);
   assert.match(refused.errors, /`act` with a schema that refers to its own parts too often/);
+});
+
+test("hostile: what a tool becomes is held against the same limits as what it was, and a person looks again", async () => {
+  const $defs = { d40: { type: "string" } };
+  for (let n = 0; n < 40; n += 1) $defs[`d${n}`] = { anyOf: [{ $ref: `#/$defs/d${n + 1}` }, { $ref: `#/$defs/d${n + 1}` }] };
+  const light = [{ name: "act" }];
+  for (const [thread, start, reason] of [["t", "#/$defs/d0", /refers to its own parts too often/], ["u", "#/%24defs/d0", /other than its path/]]) {
+    await play({ is: "text", text: "done" }, light);
+    await agent(hostile(), [["h__act", {}]]);
+    assert.equal((await hold("run", "agent.yaml", "--input", "go", "--thread", thread)).code, 3);
+    await play({ is: "text", text: "done" }, [{ name: "act", inputSchema: { type: "object", anyOf: [{ $ref: start }], $defs } }]);
+    const found = await hold("resume", thread, "--approve");
+    assert.equal(found.code, 3, JSON.stringify(found));
+    assert.match(question(found).description, reason);
+    await play({ is: "text", text: "done" }, light);
+    const done = await hold("resume", thread, "--approve");
+    assert.deepEqual([done.code, done.output], [0, "done"], JSON.stringify(done));
+  }
+  assert.equal((await ledger()).length, 2);
+});
+
+test("hostile: an answer is not lost where the tool became a graver one meanwhile, and is of the arguments that it was asked for", async () => {
+  const tool = (hints) => [{ name: "act", annotations: { readOnlyHint: true, ...hints } }];
+  await writeFile(file("play.json"), JSON.stringify({ tools: tool(), call: { is: "raw", result: wants({ n: { type: "integer" } }) } }));
+  await agent(hostile({ own: { trust_hints: true } }), [["h__act", { of: "Ann" }]]);
+  const stopped = await go();
+  assert.deepEqual([stopped.code, stopped.cause], [3, "human_input"], JSON.stringify(stopped));
+  await play({ is: "text", text: "did it" }, tool({ readOnlyHint: false }));
+  const again = await answer({ n: 3 });
+  assert.deepEqual([again.code, asked(again)], [3, ["h__act"]], JSON.stringify(again));
+  assert.ok(!JSON.stringify(again.__interrupt__[0].value.review_configs).includes("edit"), JSON.stringify(again));
+  const done = await hold("resume", "t", "--approve");
+  assert.deepEqual([done.code, done.output], [0, "did it"], JSON.stringify(done));
+  assert.equal((await ledger()).length, 2);
+});
+
+test("hostile: a subagent has the servers of the agent above, gated there and asked about there", async () => {
+  await play({ is: "asks", message: "How many?" });
+  const below = { name: "below", description: "Acts.", system_prompt: "Act.", model: { primary: "scripted:below.yaml" } };
+  await agent(hostile(), [["task", { subagent_type: "below", description: "Act." }]], { subagents: [below] });
+  const rules = [{ when: { turn: 1 }, call: [{ tool: "h__act", args: { n: 1 } }] }, { say: "{result}" }];
+  await writeFile(file("below.yaml"), JSON.stringify({ apiVersion: "holdpoint/v1", kind: "Scenario", rules }));
+  assert.deepEqual(asked(await go()), ["h__act"]);
+  assert.deepEqual(await ledger(), []);
+  const stopped = await hold("resume", "t", "--approve");
+  assert.deepEqual([stopped.code, stopped.cause], [3, "human_input"], JSON.stringify(stopped));
+  const done = await answer({ n: 3 });
+  assert.deepEqual([done.code, done.output], [0, "did it"], JSON.stringify(done));
+  assert.deepEqual(await ledger(), ['act {"n":1}', 'act {"n":1}', 'did {"n":3}']);
+});
+
+test("hostile: who asks and does not listen is over long before the time of the call", async () => {
+  await play({ is: "floods" });
+  await agent(hostile({ own: { timeout: "300s" } }), [["h__act", {}]], free);
+  const found = await go();
+  assert.deepEqual([found.code, found.cause], [3, "write_unknown"], JSON.stringify(found));
+  await gone(join(here, "mcp-hostile.mjs"));
+});
+
+test("hostile: who wants something again and again comes to an end", async () => {
+  await play({ is: "raw", result: wants({ n: { type: "integer" } }) });
+  await agent(hostile(), [["h__act", {}]], free);
+  let found = await go();
+  for (let round = 1; round <= 8; round += 1) {
+    assert.equal(found.code, 3, `${round} ${JSON.stringify(found)}`);
+    found = await answer({ n: round });
+  }
+  assert.equal(found.code, 0, JSON.stringify(found));
+  assert.match(contents(found)[0], /wanted something 8 times and came to no end/);
+});
+
+test("hostile: a server that takes longer to begin than a call may take is waited for", async () => {
+  await play({ is: "text", text: "done" });
+  const command = ["sh", "-c", `sleep 4; exec ${node} ${join(here, "mcp-hostile.mjs")}`];
+  await agent(hostile({ own: { command, timeout: "2s" } }), [["h__act", {}]], free);
+  const done = await go();
+  assert.deepEqual([done.code, done.output], [0, "done"], JSON.stringify(done));
+});
+
+test("hostile: what it complains about at length holds nothing up", async () => {
+  await play({ is: "grumbles" });
+  await agent(hostile({ own: { timeout: "20s" } }), [["h__act", {}]], free);
+  const done = await go();
+  assert.deepEqual([done.code, done.output], [0, "done all the same"], JSON.stringify(done));
+});
+
+test("hostile: a server whose call is given up in the middle is gone at once", async (context) => {
+  await play({ is: "hang" });
+  await agent(hostile({ own: { effects: { act: "read" }, timeout: "300s" } }), [["h__act", {}]], free);
+  const served = await serving(context, "sqlite:served.db");
+  const { run_id: run } = await served.call("POST", "runs", start);
+  await line("act");
+  await served.call("POST", `runs/${run}/cancel`);
+  await served.until(run, "cancelled");
+  await gone(join(here, "mcp-hostile.mjs"));
 });
 
 test("hostile: a question that comes after its call was cancelled is not put to the next one", async () => {
@@ -681,11 +781,15 @@ test("hostile: what it offers that no agent can have is refused before anything 
     [[{ name: "a" }, { name: "a" }], /offers two tools under one name/],
     [Array.from({ length: 300 }, (_, n) => ({ name: `t${n}` })), /offers 300 tools/],
     [[{ name: "a", description: "x".repeat(900_000) }, { name: "b", description: "x".repeat(900_000) }], /bytes of descriptions|longer than/],
+    [Array.from({ length: 2001 }, (_, n) => ({ name: `t${n}` })), /more than 2000 tools/, { tools: ["t1"] }],
+    ["without end", /its list of tools has no end/],
+    ["at length", /its list of tools is longer than 8388608 bytes/, { tools: ["t1"] }],
     [[{ name: "a" }], /has no tool `b`; it has a/, { tools: ["b"] }],
     [[{ name: "a", inputSchema: { type: 7 } }], /schema/],
     [[{ name: "a", inputSchema: { ...schema, $ref: "https://example.com/x.json" } }], /./],
   ]) {
-    await play({ is: "text", text: "x" }, tools);
+    const listing = Array.isArray(tools) ? { tools } : { tools: [], lists: tools };
+    await writeFile(file("play.json"), JSON.stringify({ ...listing, call: { is: "text", text: "x" } }));
     await agent(hostile({ own }), [["h__a", {}]]);
     const refused = await command.start(folder, {}, ["run", "agent.yaml", "--input", "x"]).ended;
     assert.equal(refused.code, 2, refused.errors);
@@ -836,6 +940,28 @@ test("hostile: a tool that became another one stays asked about, whichever model
   await writeFile(file("agent.yaml"), own);
   assert.equal((await run("three")).code, 3);
   assert.equal((await ledger()).length, 1);
+});
+
+test("served: a secret that a server over HTTP throws back is not in the log", async (context) => {
+  // It says so in as many words as it has: of who may ask, of what it is asked, and of what went wrong.
+  let status = 403;
+  const thrower = createServer((request, response) => {
+    const back = `no: ${JSON.stringify(request.headers)}`;
+    response.writeHead(status, { "Content-Type": status === 200 ? "text/event-stream" : "text/plain" }).end(back);
+  });
+  await new Promise((resolve) => thrower.listen(0, "127.0.0.1", resolve));
+  context.after(() => thrower.close());
+  const headers = { Authorization: { secret: "TOKEN", prefix: "Bearer " } };
+  const url = `http://127.0.0.1:${thrower.address().port}/mcp`;
+  await agent({ t: { url, headers, allow_private: ["127.0.0.1"] } }, [["t__act", {}]]);
+  for (const level of [undefined, "info", "debug"]) {
+    for (status of [401, 403, 500, 200]) {
+      const env = { TOKEN: "tok-very-secret", ...(level && { HOLDPOINT_LOG: level }) };
+      const refused = await command.start(folder, env, ["serve", "--dev", "agent.yaml", "--listen", "127.0.0.1:0"]).ended;
+      assert.equal(refused.code, 2, refused.errors);
+      assert.ok(!`${refused.out}${refused.errors}`.includes("very-secret"), `${level} ${status}: ${refused.errors}`);
+    }
+  }
 });
 
 test("a server that never could be reached keeps the agent from running, and says why", async () => {

@@ -237,28 +237,21 @@ impl McpServer {
         if let Some(said) = self.effects.get(&offer.name) {
             return *said;
         }
-        match (self.trust_hints, offer.hints) {
-            (
-                true,
-                McpHints {
-                    read_only: Some(true),
-                    ..
-                },
-            ) => Effect::Read,
-            (
-                true,
-                McpHints {
-                    idempotent: Some(true),
-                    ..
-                },
-            ) => Effect::Idempotent,
-            (true | false, _) => Effect::Write,
+        let trusted = self.trust_hints && !offer.hints.is_contradictory();
+        if trusted && offer.hints.read_only == Some(true) {
+            return Effect::Read;
         }
+        if trusted && offer.hints.idempotent == Some(true) {
+            return Effect::Idempotent;
+        }
+        Effect::Write
     }
 
     /// The gate of a tool of which nothing else is said.
     fn gate(&self, offer: &McpOffer) -> Option<Gate> {
-        if self.unasked || (self.trust_hints && offer.hints.read_only == Some(true)) {
+        let hints = offer.hints;
+        let only_reads = hints.read_only == Some(true) && !hints.is_contradictory();
+        if self.unasked || (self.trust_hints && only_reads) {
             return None;
         }
         Some(offer.gate())
@@ -284,7 +277,14 @@ impl McpServer {
                 .is_none_or(|only| only.contains(&offer.name))
         };
         let chosen: Vec<&McpOffer> = offers.iter().filter(wanted).collect();
-        let json = serde_json::to_vec(&chosen).map_or(usize::MAX, |it| it.len());
+        self.check(&chosen)?;
+        Ok(chosen)
+    }
+
+    /// Whether an agent can have these.
+    fn check(&self, chosen: &[&McpOffer]) -> Result<(), String> {
+        let whose = format!("the MCP server `{}`", self.name);
+        let json = serde_json::to_vec(chosen).map_or(usize::MAX, |it| it.len());
         if chosen.len() > MOST_TOOLS || json > MOST_JSON {
             return Err(format!(
                 "{whose} offers {} tools with {json} bytes of descriptions and schemas, and an agent has at most \
@@ -292,21 +292,28 @@ impl McpServer {
                 chosen.len()
             ));
         }
-        for offer in &chosen {
+        for offer in chosen {
+            let name = &offer.name;
             if !offer.input_schema.is_object() {
-                let name = &offer.name;
                 return Err(format!(
                     "{whose} offers `{name}` without a schema of its arguments"
                 ));
             }
-            if !schema::is_light(&offer.input_schema) {
-                let name = &offer.name;
-                return Err(format!(
-                    "{whose} offers `{name}` with a schema that refers to its own parts too often to be looked at"
-                ));
+            if let Err(why) = schema::check(&offer.input_schema) {
+                return Err(format!("{whose} offers `{name}` with a schema that {why}"));
             }
         }
-        Ok(chosen)
+        Ok(())
+    }
+
+    /// Whether an agent can have what the server offers by now, of the tools that it has.
+    ///
+    /// # Errors
+    ///
+    /// It cannot. Its tools stay as they are then, and are not called.
+    pub fn check_changed(&self, offers: &[McpOffer]) -> Result<(), String> {
+        let known = offers.iter().filter(|it| self.seen.contains_key(&it.name));
+        self.check(&known.collect::<Vec<_>>())
     }
 }
 
@@ -322,6 +329,13 @@ fn list(names: &BTreeSet<&str>) -> String {
         return "none".to_owned();
     }
     names.iter().copied().collect::<Vec<_>>().join(", ")
+}
+
+impl McpHints {
+    /// Whether it is said to change nothing and to destroy something. Whoever says both is not believed in either.
+    fn is_contradictory(self) -> bool {
+        self.read_only == Some(true) && self.destructive == Some(true)
+    }
 }
 
 impl McpOffer {
@@ -482,7 +496,8 @@ impl Definition {
     }
 
     /// What this definition becomes where a server offers its tools otherwise than it did; `None` if all that are in it are as
-    /// they were. No tool is added, and none is taken out: a list that lacks one may be a mistake of a moment.
+    /// they were, or an agent cannot have what they became. No tool is added, and none is taken out: a list that lacks one may
+    /// be a mistake of a moment.
     #[must_use]
     pub fn with_changed_offers(&self, server: &McpServer, offers: &[McpOffer]) -> Option<Self> {
         let mut changed = self.clone();
@@ -493,7 +508,7 @@ impl Definition {
 
     fn change_offers(&mut self, asked: &McpServer, offers: &[McpOffer]) {
         for server in &self.mcp_servers {
-            if !server.is_reached_like(asked) {
+            if !server.is_reached_like(asked) || server.check_changed(offers).is_err() {
                 continue;
             }
             for spec in &mut self.tools {

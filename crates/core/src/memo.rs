@@ -377,6 +377,14 @@ impl Memo {
         self.steps.get(step).is_some_and(|step| step.end.is_some())
     }
 
+    /// How the step of this name ended, if it did and had these arguments. Its effect may have been another one: what a step
+    /// came to stays true where its tool is held to be graver by now.
+    #[must_use]
+    pub fn ended_with(&self, step: &str, params: &Params) -> Option<&StepEnd> {
+        let step = self.steps.get(step)?;
+        step.end.as_ref().filter(|_| step.params == *params)
+    }
+
     /// What there is for a name that was waited for, whatever was asked under it.
     #[must_use]
     pub fn recalled(&self, name: &str) -> Option<&Recalled> {

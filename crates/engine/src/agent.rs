@@ -15,7 +15,7 @@ use holdpoint_tools::{Checker, Registry, SteppedTool, Tool, Watchdog, instantiat
 use jsonschema::Validator;
 
 use crate::{
-    Error, Rights,
+    Error, Rights, deep,
     error::from_append,
     guard::{self, Guard},
     task,
@@ -178,6 +178,10 @@ impl Agent {
             return Ok(());
         };
         let value = params.to_value();
+        if tool.validator.is_valid(&value) {
+            return Ok(());
+        }
+        deep::explainable(&value)?;
         let found: Vec<String> = tool
             .validator
             .iter_errors(&value)
@@ -191,11 +195,7 @@ impl Agent {
                 }
             })
             .collect();
-        if found.is_empty() {
-            Ok(())
-        } else {
-            Err(found.join("; "))
-        }
+        Err(found.join("; "))
     }
 
     /// Whether a person may have to be asked.

@@ -8,6 +8,7 @@ use holdpoint_core::{
 };
 use holdpoint_store::{ThreadKey, failpoint};
 use holdpoint_tools::{Call, SharedSteps};
+use tokio::time::Instant;
 
 use crate::{
     Agent, Engine,
@@ -207,11 +208,16 @@ async fn outcome_of(
             error: format!("`{name}` was not made: there is no such tool"),
         });
     };
-    let remaining = Duration::from(deadline.since(now));
-    if remaining < Duration::from(action.tool.timeout) / 2 {
-        let reason = "recording that it starts took too much of its time".to_owned();
-        return Err(NotMade::Withheld { reason });
-    }
+    let late = Instant::now() + Duration::from(deadline.since(now));
+    // A call is made with most of its time before it, whatever went before.
+    let remaining = |what: &str| {
+        let remaining = late - Instant::now();
+        if remaining < Duration::from(action.tool.timeout) / 2 {
+            let reason = format!("{what} took too much of its time");
+            return Err(NotMade::Withheld { reason });
+        }
+        Ok(remaining)
+    };
     let basis = action.basis();
     let scope = scope(thread);
     let call = Call {
@@ -219,7 +225,7 @@ async fn outcome_of(
         args: &action.params,
         key,
         epoch,
-        remaining,
+        remaining: remaining("recording that it starts")?,
         step: action.step.as_deref(),
         scope: &scope,
         basis: basis.as_ref(),
@@ -244,6 +250,8 @@ async fn outcome_of(
         Again::Other(preview) => return Err(NotMade::Outdated(preview)),
         Again::Impossible(error) => return Ok(Outcome::Failed { error }),
     }
+    let remaining = remaining("looking at what it would do")?;
+    let call = Call { remaining, ..call };
     failpoint::hit("engine.call.before");
     let made = async {
         match way {

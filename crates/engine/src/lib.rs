@@ -8,6 +8,7 @@ mod agent;
 mod answer;
 mod artifact;
 mod check;
+mod deep;
 mod driver;
 mod drivers;
 mod engine;

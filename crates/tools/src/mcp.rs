@@ -21,7 +21,7 @@ mod trouble;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use holdpoint_core::{Effect, McpOffer, McpServer, Outcome, Params, Recalled, Span};
+use holdpoint_core::{Effect, McpOffer, McpServer, Outcome, Params, Recalled, Span, StepEnd};
 use serde_json::json;
 use tokio::time::Instant;
 
@@ -80,11 +80,17 @@ impl Tool for McpTool {
     }
 
     async fn changed(&self, call: Call<'_>) -> Option<Changed> {
-        let deadline = Instant::now() + call.remaining;
         let connection = self.servers.to(&self.server, call.scope);
-        // Who does not answer now, or does not have the tool, is asked again once the tool is entered.
-        let offers = connection.offers(&self.watchdog, deadline).await.ok()?;
+        // Who is not there now, does not say, or does not have the tool, is asked again once the tool is entered.
+        // Most of the time is the call's.
+        let soon = call.remaining / 4;
+        let begun = connection.begin(&self.watchdog, Instant::now() + soon);
+        begun.await.ok()?;
+        let offers = connection.offers(&self.watchdog, Instant::now() + soon);
+        let offers = offers.await.ok()?;
         let now = offers.iter().find(|it| it.name == self.tool)?;
+        // The same where it offers what no agent can have.
+        self.server.check_changed(&offers).ok()?;
         (now.version() != self.version).then(|| Changed {
             server: self.server.clone(),
             offers: offers.to_vec(),
@@ -181,16 +187,21 @@ impl McpTool {
         Err(why)
     }
 
-    /// Waits until the server is there, has the tool, and can be called; `None` if that took too long.
+    /// Waits until the server is there, has the tool as it was allowed, and can be called; `None` if that took too long.
     async fn look(&self, connection: &Connection, until: Instant) -> Result<Option<Turn>, String> {
         let offers = connection.offers(&self.watchdog, until).await?;
-        if offers.iter().any(|it| it.name == self.tool) {
-            return connection.turn(&self.watchdog, until).await;
+        let Some(now) = offers.iter().find(|it| it.name == self.tool) else {
+            return Err(format!(
+                "the MCP server `{}` does not offer `{}` any more",
+                self.server.name, self.tool
+            ));
+        };
+        self.server.check_changed(&offers)?;
+        if now.version() != self.version {
+            // It has become another one since it was looked at, which is found where the tool is entered anew.
+            return Ok(None);
         }
-        Err(format!(
-            "the MCP server `{}` does not offer `{}` any more",
-            self.server.name, self.tool
-        ))
+        connection.turn(&self.watchdog, until).await
     }
 
     /// A call is begun with most of its time before it. Where it took too long until it could be, the tool is entered anew; and
@@ -218,6 +229,12 @@ impl McpTool {
         deadline: Instant,
     ) -> Result<Said, String> {
         let name = step_name(round);
+        // The tool may have become a graver one since then; what it was answered is no other for that.
+        match context.memo().ended_with(&name, call.args) {
+            Some(StepEnd::Done { result }) => return self.read(result.clone()),
+            Some(StepEnd::NotDone { error }) => return Err(error.clone()),
+            None => {}
+        }
         let step = context.step(&name, self.effect, call.args.to_value(), |key| async move {
             let said = self.exchange(call, &key, given, deadline).await;
             said.map(|said| said.to_value())
@@ -226,6 +243,10 @@ impl McpTool {
             StepFailed::NotDone { error } => error,
             StepFailed::Refused(refused) => refused.to_string(),
         })?;
+        self.read(result)
+    }
+
+    fn read(&self, result: serde_json::Value) -> Result<Said, String> {
         Said::read(result)
             .map_err(|error| format!("what `{}` said before cannot be read: {error}", self.tool))
     }

@@ -13,9 +13,10 @@ use crate::{
 
 /// What is logged when nobody says anything. Each connection that an outage ends is a line of the pool; what the outage means
 /// for requests and runs is said by us.
-const LEVEL: &str = "info,deadpool.postgres=off,rmcp=warn";
-/// What it does not say below that, unless it is named: what MCP servers say of themselves, before secrets are taken out of it.
-const QUIET: &str = "rmcp=warn";
+const LEVEL: &str = "info,deadpool.postgres=off,rmcp=off";
+/// What it does not say at all, unless it is named: what MCP servers say, before secrets are taken out of it. What of that matters is
+/// said by us.
+const QUIET: &str = "rmcp=off";
 
 /// Serves until the process is asked to go.
 ///

@@ -129,7 +129,7 @@ fn ask_after_all(draft: &mut Draft<'_>, id: ActionId, reason: String) {
     let Some(action) = draft.state.actions.get(&id) else {
         return;
     };
-    let (ask, frame) = (ask_by_policy(action), action.frame.clone());
+    let (ask, frame) = (ask_by_policy(&draft.state, action), action.frame.clone());
     draft.emit(Event::WarrantVoided {
         action: id,
         reason: reason.clone(),
@@ -147,8 +147,23 @@ fn ask_after_all(draft: &mut Draft<'_>, id: ActionId, reason: String) {
     model::raise_instead(draft, question, None, vec![reason]);
 }
 
+/// What of this may be decided about a call. One that has steps or answers behind it is the call that they belong to, and stays
+/// what it is: with other arguments it would be another one.
+pub(super) fn decidable(state: &State, action: &Action, allowed: Allowed) -> Allowed {
+    let is_begun = action.progress > 0 || state.steps_of(action.id).next().is_some();
+    if action.tool.kind != ToolKind::Stepped || !is_begun {
+        return allowed;
+    }
+    let mut kinds = allowed.as_slice().to_vec();
+    kinds.retain(|kind| *kind != DecisionKind::Edit);
+    let kinds = Allowed::new(kinds);
+    kinds
+        .or_else(|_| Allowed::new(vec![DecisionKind::Reject, DecisionKind::Respond]))
+        .unwrap_or(allowed)
+}
+
 /// What a person is asked about a call that was allowed before, as the policy wants it.
-pub(super) fn ask_by_policy(action: &Action) -> Ask {
+pub(super) fn ask_by_policy(state: &State, action: &Action) -> Ask {
     let (allowed, description) = match &action.verdict {
         Verdict::Ask(terms) => (
             terms.allowed.clone(),
@@ -172,7 +187,7 @@ pub(super) fn ask_by_policy(action: &Action) -> Ask {
             params_hash: action.params_hash,
             preview: digest_of_shown(&shown, action.shown.as_deref()),
         },
-        allowed,
+        allowed: decidable(state, action, allowed),
         description,
     }
 }
@@ -322,7 +337,7 @@ pub(super) fn outdated(
         kind: InterruptKind::Approval,
         cause: Cause::HumanApproval,
         frame,
-        asks: vec![ask_by_policy(action)],
+        asks: vec![ask_by_policy(&draft.state, action)],
     };
     model::raise_instead(draft, question, asked, vec![reason]);
     Ok(())

@@ -83,7 +83,7 @@ fn restate_in_frame(
             impossible += 1;
         }
         changes.extend(call.changes.iter().cloned());
-        let (now, ask) = ask_again(action, call);
+        let (now, ask) = ask_again(state, action, call);
         restated.push(now);
         asks.push((action.order, ask));
     }
@@ -173,7 +173,7 @@ fn order_of(state: &State, ask: &Ask) -> u32 {
         .map_or(u32::MAX, |action| action.order)
 }
 
-fn ask_again(action: &Action, call: RestatedCall) -> (Restated, Ask) {
+fn ask_again(state: &State, action: &Action, call: RestatedCall) -> (Restated, Ask) {
     let refuse_only = || Allowed::new(vec![DecisionKind::Reject, DecisionKind::Respond]);
     let (tool, schema, verdict, allowed, description) = match call.tool {
         ToolNow::Gone => {
@@ -220,6 +220,7 @@ fn ask_again(action: &Action, call: RestatedCall) -> (Restated, Ask) {
     };
     // INVARIANT: every list above is neither empty nor repetitive.
     let allowed = allowed.unwrap_or_else(|_| Allowed::standard());
+    let allowed = effect::decidable(state, action, allowed);
     let params_hash = action.params.hash(&tool.name, &tool.version);
     let shown = description
         .clone()

@@ -321,7 +321,10 @@ pub(super) fn go_on(draft: &mut Draft<'_>, restored: InterruptId, asked: Vec<Int
     let mut questions = Vec::new();
     for ((frame, _), mut actions) in left {
         actions.sort_by_key(|action| action.order);
-        let asks: Vec<Ask> = actions.into_iter().map(effect::ask_by_policy).collect();
+        let asks = actions.into_iter();
+        let asks: Vec<Ask> = asks
+            .map(|it| effect::ask_by_policy(&draft.state, it))
+            .collect();
         questions.push((frame, asks));
     }
     for (frame, asks) in questions {

@@ -110,13 +110,16 @@ fn whatever_a_server_says_of_itself_a_person_is_asked_unless_it_is_trusted() {
                 let mut trusted = server();
                 trusted.trust_hints = true;
                 let trusting = listed(&trusted, &offers);
-                let expected = match (read_only, idempotent) {
-                    (Some(true), _) => Effect::Read,
-                    (_, Some(true)) => Effect::Idempotent,
+                let expected = match (read_only, destructive, idempotent) {
+                    // Whoever says both is not believed.
+                    (Some(true), Some(true), _) => Effect::Write,
+                    (Some(true), _, _) => Effect::Read,
+                    (_, _, Some(true)) => Effect::Idempotent,
                     _ => Effect::Write,
                 };
                 assert_eq!(effect(&trusting, "s__act"), expected);
-                assert_eq!(gate(&trusting, "s__act").is_none(), read_only == Some(true));
+                let is_open = gate(&trusting, "s__act").is_none();
+                assert_eq!(is_open, expected == Effect::Read);
             }
         }
     }
@@ -340,6 +343,58 @@ fn what_no_agent_can_have_is_refused_with_what_would_be_right() {
     // What is not chosen does not count.
     let many: Vec<McpOffer> = (0..257).map(|n| offer(&format!("t{n}"))).collect();
     assert_eq!(listed(&only("t7"), &many).tools.len(), 1);
+}
+
+#[test]
+fn a_tool_does_not_become_what_no_agent_could_have_from_the_beginning() {
+    let next = |n: usize| json!({"$ref": format!("#/$defs/d{}", n + 1)});
+    let mut defs: serde_json::Map<String, Value> = (0..30)
+        .map(|n| (format!("d{n}"), json!({"anyOf": [next(n), next(n)]})))
+        .collect();
+    defs.insert("d30".to_owned(), json!({"type": "string"}));
+    let heavy = |start: &str| McpOffer {
+        input_schema: json!({"type": "object", "anyOf": [{"$ref": start}], "$defs": defs}),
+        ..offer("act")
+    };
+    let no_schema = McpOffer {
+        input_schema: json!(7),
+        ..offer("act")
+    };
+    let big = McpOffer {
+        description: "x".repeat(1 << 20),
+        ..offer("act")
+    };
+    let before = listed(&server(), &[offer("act"), offer("look")]);
+    let server = &before.mcp_servers[0];
+    for (now, expected) in [
+        (heavy("#/$defs/d0"), "refers to its own parts too often"),
+        (heavy("#/%24defs/d0"), "by other than its path"),
+        (no_schema, "`act` without a schema"),
+        (big, "1048"),
+    ] {
+        let refused = with(&self::server(), std::slice::from_ref(&now)).unwrap_err();
+        assert!(refused.contains(expected), "{refused}");
+        // That the other one changed does not carry it along.
+        let look = McpOffer {
+            description: "Other.".to_owned(),
+            ..offer("look")
+        };
+        let offers = [now, look];
+        assert!(
+            server
+                .check_changed(&offers)
+                .unwrap_err()
+                .contains(expected)
+        );
+        assert_eq!(before.with_changed_offers(server, &offers), None);
+    }
+    // What the agent does not have does not count.
+    let other = McpOffer {
+        input_schema: json!(7),
+        ..offer("other")
+    };
+    let offers = [offer("act"), other];
+    assert_eq!(server.check_changed(&offers), Ok(()));
 }
 
 #[test]

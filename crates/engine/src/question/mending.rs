@@ -10,7 +10,7 @@ use jsonschema::{
 use serde_json::Value;
 
 use super::Reply;
-use crate::Question;
+use crate::{Question, deep};
 
 /// How many problems with what is put in are told at once.
 const TOLD: usize = 20;
@@ -88,6 +88,10 @@ pub(crate) fn each_problem<T>(
     let input = value.get("input").unwrap_or(value);
     let validator = jsonschema::validator_for(schema)
         .map_err(|error| format!("the question's schema is not valid: {error}"))?;
+    if validator.is_valid(input) {
+        return Ok(Vec::new());
+    }
+    deep::explainable(input).map_err(|at| format!("what is put in does not fit, {at}"))?;
     let found = validator.iter_errors(input).take(most);
     Ok(found.map(|error| tell(&error)).collect())
 }

@@ -297,6 +297,44 @@ async fn hostile_arguments_come_back_to_the_model_as_an_error_and_the_run_goes_o
 }
 
 #[tokio::test]
+async fn arguments_of_a_schema_that_refers_to_itself_are_looked_at_in_time_however_deep_they_are() {
+    let place = Place::new(
+        |messages, _| match results(messages).as_slice() {
+            [] => {
+                let deep = format!("{}7{}", r#"{"a":"#.repeat(60), "}".repeat(60));
+                calls(&[
+                    ("look", &deep),
+                    ("look", r#"{"a":{"a":7}}"#),
+                    ("look", r#"{"a":{}}"#),
+                ])
+            }
+            [deep, flat, right] => {
+                assert!(
+                    deep.contains("nothing was executed: somewhere below 8 levels."),
+                    "{deep}"
+                );
+                assert!(
+                    flat.contains("nothing was executed: /a/a: ") || flat.contains("/a: "),
+                    "{flat}"
+                );
+                says(right)
+            }
+            _ => says("too much"),
+        },
+        &[("look", Counter::default())],
+    );
+    let engine = place.engine();
+    let mut look = tool("look", Effect::Read, Hooks::default());
+    // Each level is looked at twice.
+    let again = serde_json::json!({"anyOf": [{"$ref": "#"}, {"$ref": "#"}]});
+    look.input_schema = serde_json::json!({"type": "object", "properties": {"a": again}});
+    let agent = definition(vec![look], &[]);
+    let agent = engine.publish("local", agent).await.unwrap();
+    let view = run(&engine, &agent, "s").await;
+    assert_eq!((view.status, place.tools["look"].count()), ("finished", 1));
+}
+
+#[tokio::test]
 async fn a_call_that_is_rejected_three_times_ends_the_run() {
     let place = Place::new(
         |_, _| calls(&[("pay", r#"{"n":1}"#)]),

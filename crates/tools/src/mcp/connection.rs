@@ -1,6 +1,12 @@
 //! What one conversation has with one server: at most one link, taken up when it is needed and let go when it is idle.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::{
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use holdpoint_core::{McpOffer, McpServer};
 use serde_json::Value;
@@ -15,6 +21,9 @@ use super::{
     said::Said,
 };
 use crate::{StepTrouble, Watchdog};
+
+/// How long it may take until a server is there to be asked, from when it is started.
+const OPENING: Duration = Duration::from_secs(60);
 
 /// A call.
 pub(super) struct Request<'a> {
@@ -37,6 +46,8 @@ pub(super) struct Connection {
     link: tokio::sync::Mutex<Option<Arc<Link>>>,
     /// Whose turn it is, where the server cannot tell calls apart.
     turn: Arc<Semaphore>,
+    /// Whether it did not begin in its time, the last time.
+    was_waited_for: AtomicBool,
     used: Mutex<Instant>,
 }
 
@@ -46,6 +57,7 @@ impl Connection {
             server,
             link: tokio::sync::Mutex::default(),
             turn: Arc::new(Semaphore::new(1)),
+            was_waited_for: AtomicBool::default(),
             used: Mutex::new(Instant::now()),
         }
     }
@@ -56,6 +68,21 @@ impl Connection {
 
     pub(super) fn used(&self) -> Instant {
         *self.used.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Makes sure that there is a link. To begin one takes a time of its own, whatever a call may take. Where that has passed in
+    /// vain, the next one waits until `soon` only, so that a person is asked and no call is given up.
+    pub(super) async fn begin(&self, watchdog: &Watchdog, soon: Instant) -> Result<(), String> {
+        let until = if self.was_waited_for.swap(false, Ordering::SeqCst) {
+            soon
+        } else {
+            Instant::now() + OPENING
+        };
+        let begun = self.link(watchdog, until).await;
+        if begun.is_err() && Instant::now() > soon {
+            self.was_waited_for.store(until > soon, Ordering::SeqCst);
+        }
+        begun.map(drop)
     }
 
     /// What the server offers.
@@ -159,5 +186,37 @@ impl Connection {
             "the MCP server `{}` does not offer `{}` any more as it was when this was allowed; nothing was called",
             self.server.name, request.tool
         )))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use holdpoint_core::McpTransport;
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn who_was_waited_for_in_vain_is_not_waited_for_at_once_again() {
+        // It lets others in, and says nothing.
+        let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}/mcp", silent.local_addr().unwrap());
+        let mut server = McpServer::http("s", url);
+        if let McpTransport::Http { allow_private, .. } = &mut server.transport {
+            allow_private.push("127.0.0.1".to_owned());
+        }
+        let connection = Connection::new(server);
+        let soon = Duration::from_secs(2);
+        for expected in [OPENING, soon, OPENING, soon] {
+            let begun = Instant::now();
+            let watchdog = Watchdog::default();
+            let why = connection.begin(&watchdog, begun + soon).await.unwrap_err();
+            assert!(why.contains("not ready to be asked in time"), "{why}");
+            let waited = begun.elapsed();
+            assert!(
+                waited >= expected && waited < expected + soon / 2,
+                "{waited:?}"
+            );
+        }
     }
 }

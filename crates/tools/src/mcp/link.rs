@@ -19,12 +19,15 @@ use rmcp::{
         RequestMetaObject,
     },
     service::{
-        ClientLifecycleMode, ClientServiceExt, NotificationContext, RequestContext, RunningService,
-        ServiceError,
+        ClientCacheConfig, ClientLifecycleMode, ClientServiceExt, NotificationContext,
+        RequestContext, RunningService, ServiceError,
     },
 };
 use serde_json::{Value, json};
-use tokio::time::{Instant, timeout_at};
+use tokio::{
+    sync::Notify,
+    time::{Instant, timeout_at},
+};
 
 use super::{
     asked::{Given, Request},
@@ -41,11 +44,17 @@ const MAX_PAGES: usize = 64;
 /// How many tools all of them may have, of which an agent chooses.
 const MAX_TOOLS: usize = 2_000;
 
+/// How long a list may be in all, whatever an agent chooses of it: it is kept for as long as the connection.
+const MAX_LIST: usize = 8 << 20;
+
 /// How long the text of a result may be. Of a longer one the beginning is kept.
 const MAX_TEXT: usize = 8 << 20;
 
-/// How much a server may want in the middle of one call. Beyond that it is told that there is none.
+/// How much a server may want at once. What one wants in the middle of a call beyond that, it is told that there is none.
 const MAX_WANTS: usize = 8;
+
+/// How often a server may ask in the middle of one call. Who still asks then is not going to end.
+const MAX_HEARD: usize = 128;
 
 /// For how long what a server offers is believed to be so still.
 const FRESH: Duration = Duration::from_secs(60);
@@ -61,8 +70,6 @@ pub(super) struct Link {
     scrub: Arc<Scrub>,
     listed: tokio::sync::Mutex<Option<(Instant, Arc<[McpOffer]>)>>,
     name: String,
-    /// Nobody knows any more to which call what is heard belongs.
-    is_spoiled: AtomicBool,
 }
 
 /// What is sent for a call.
@@ -145,19 +152,29 @@ impl Link {
             _ => return Err("this version does not know how it is reached".to_owned()),
         };
         let peer = peer.map_err(|error| scrub.clean(error))?;
-        Ok(Self {
+        Ok(Self::over(peer, epitaph, scrub, server.name.clone()).await)
+    }
+
+    async fn over(
+        peer: RunningService<RoleClient, Ear>,
+        epitaph: Epitaph,
+        scrub: Arc<Scrub>,
+        name: String,
+    ) -> Self {
+        // How long a list may be believed is not for the server to say, and an old one is no answer where there is no new one.
+        let config = ClientCacheConfig::disabled();
+        peer.set_response_cache_config(config).await;
+        Self {
             peer,
             epitaph,
             scrub,
             listed: tokio::sync::Mutex::default(),
-            name: server.name.clone(),
-            is_spoiled: AtomicBool::default(),
-        })
+            name,
+        }
     }
 
     pub(super) fn is_over(&self) -> bool {
-        let is_spoiled = self.is_spoiled.load(Ordering::SeqCst);
-        is_spoiled || self.peer.is_closed() || self.peer.is_transport_closed()
+        self.peer.is_closed() || self.peer.is_transport_closed()
     }
 
     /// Whether the server can tell several calls apart. One that asks in the middle of a call does not say of which.
@@ -200,16 +217,22 @@ impl Link {
 
     async fn list(&self) -> Result<Vec<McpOffer>, String> {
         let mut offers = Vec::new();
+        let mut length = 0;
         let mut cursor = None;
         for _ in 0..MAX_PAGES {
             let page = PaginatedRequestParams::default().with_cursor(cursor);
             let page = self.peer.list_tools(Some(page)).await;
             let page = page.map_err(|error| self.explain(&error))?;
-            for tool in &page.tools {
-                offers.push(offers::offer(tool, &self.scrub)?);
-            }
-            if offers.len() > MAX_TOOLS {
+            if offers.len() + page.tools.len() > MAX_TOOLS {
                 return Err(format!("it offers more than {MAX_TOOLS} tools"));
+            }
+            for tool in &page.tools {
+                let offer = offers::offer(tool, &self.scrub)?;
+                length = offers::length(&offer).saturating_add(length);
+                if length > MAX_LIST {
+                    return Err(format!("its list of tools is longer than {MAX_LIST} bytes"));
+                }
+                offers.push(offer);
             }
             cursor = page.next_cursor;
             if cursor.is_none() {
@@ -229,27 +252,38 @@ impl Link {
         meta.insert(KEY.to_owned(), sent.key.into());
         params.meta = Some(meta);
         let ear = self.peer.service();
+        let too_much = Arc::new(Notify::new());
         // Of several calls at once it would not be known which one wants something.
         if !self.takes_several() {
-            ear.begin(sent.given.clone());
+            ear.begin(sent.given.clone(), Arc::clone(&too_much));
         }
         let mut left = Left {
             link: self,
             in_the_middle: true,
         };
-        let answered = timeout_at(deadline, self.peer.call_tool_once(params)).await;
-        left.in_the_middle = false;
+        let answered = timeout_at(deadline, async {
+            tokio::select! {
+                answered = self.peer.call_tool_once(params) => Some(answered),
+                () = too_much.notified() => None,
+            }
+        });
+        let answered = answered.await;
+        left.in_the_middle = !matches!(answered, Ok(Some(_)));
         let asked = ear.end();
         let response = match answered {
-            Ok(Ok(response)) => response,
+            Ok(Some(Ok(response))) => response,
             // It was told that nobody answers, and that is how it ended.
-            Ok(Err(ServiceError::McpError(error))) if !asked.is_empty() => {
+            Ok(Some(Err(ServiceError::McpError(error)))) if !asked.is_empty() => {
                 return Ok(Said::Interrupted {
                     requests: self.without_secrets(asked)?,
                     text: self.text(error.message.into_owned()),
                 });
             }
-            Ok(Err(error)) => return Err(self.broken(&error)),
+            Ok(Some(Err(error))) => return Err(self.broken(&error)),
+            Ok(None) => {
+                let reason = format!("it asked for something more than {MAX_HEARD} times");
+                return Err(Broken::Trouble(StepTrouble::unknown(reason)));
+            }
             Err(_) => {
                 let reason = "it did not answer by the deadline";
                 return Err(Broken::Trouble(StepTrouble::unknown(reason)));
@@ -269,6 +303,10 @@ impl Link {
             }
             CallToolResponse::InputRequired(wants) => {
                 let requests = wants.input_requests.unwrap_or_default();
+                if requests.len() > MAX_WANTS {
+                    let reason = format!("it wants more than {MAX_WANTS} things at once");
+                    return Err(Broken::Trouble(StepTrouble::unknown(reason)));
+                }
                 let requests = requests
                     .iter()
                     .map(|(key, request)| Request::read(key, &json!(request)));
@@ -334,7 +372,7 @@ impl Link {
 }
 
 /// A call that is dropped in the middle. Whatever its server asks after that would be taken for a question of the next call, so
-/// nothing is said over this link any more.
+/// the link is over: a program is killed by that, also where nobody calls it again.
 struct Left<'a> {
     link: &'a Link,
     in_the_middle: bool,
@@ -343,7 +381,7 @@ struct Left<'a> {
 impl Drop for Left<'_> {
     fn drop(&mut self) {
         if self.in_the_middle && !self.link.takes_several() {
-            self.link.is_spoiled.store(true, Ordering::SeqCst);
+            self.link.peer.cancellation_token().cancel();
         }
     }
 }
@@ -381,6 +419,8 @@ struct Hearing {
     heard: Vec<Request>,
     /// What had no answer.
     open: Vec<Request>,
+    /// Told when it asks for more than anybody listens to.
+    too_much: Arc<Notify>,
 }
 
 impl Ear {
@@ -388,9 +428,10 @@ impl Ear {
         self.hearing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn begin(&self, given: Given) {
+    fn begin(&self, given: Given, too_much: Arc<Notify>) {
         *self.hearing() = Some(Hearing {
             given,
+            too_much,
             ..Hearing::default()
         });
     }
@@ -404,6 +445,10 @@ impl Ear {
     fn hear(&self, params: Value) -> Option<Value> {
         let mut hearing = self.hearing();
         let hearing = hearing.as_mut()?;
+        if hearing.heard.len() >= MAX_HEARD {
+            hearing.too_much.notify_one();
+            return None;
+        }
         let request = Request::elicitation(params);
         let nth = hearing.heard.iter().filter(|it| **it == request).count();
         hearing.heard.push(request.clone());
@@ -454,4 +499,112 @@ fn form(request: &ElicitRequestParams) -> Value {
         params.remove("mode");
     }
     params
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{io, sync::atomic::AtomicU64};
+
+    use rmcp::{
+        service::{RxJsonRpcMessage, TxJsonRpcMessage},
+        transport::Transport,
+    };
+    use tokio::sync::mpsc;
+
+    use super::*;
+
+    /// A server that is a function from requests to results.
+    struct Played {
+        answers: (
+            mpsc::UnboundedSender<RxJsonRpcMessage<RoleClient>>,
+            mpsc::UnboundedReceiver<RxJsonRpcMessage<RoleClient>>,
+        ),
+        list: Box<dyn Fn() -> Option<Value> + Send>,
+    }
+
+    impl Transport<RoleClient> for Played {
+        type Error = io::Error;
+
+        fn send(
+            &mut self,
+            message: TxJsonRpcMessage<RoleClient>,
+        ) -> impl Future<Output = Result<(), io::Error>> + Send + 'static {
+            let message = json!(message);
+            let result = match message["method"].as_str() {
+                Some("initialize") => Some(json!({
+                    "protocolVersion": "2025-11-25",
+                    "capabilities": {"tools": {"listChanged": true}},
+                    "serverInfo": {"name": "played", "version": "1"},
+                })),
+                Some("tools/list") => (self.list)(),
+                _ => None,
+            };
+            if let Some(id) = message.get("id") {
+                let no = json!({"code": -32601, "message": "no"});
+                let answer = match result {
+                    Some(result) => json!({"jsonrpc": "2.0", "id": id, "result": result}),
+                    None => json!({"jsonrpc": "2.0", "id": id, "error": no}),
+                };
+                self.answers
+                    .0
+                    .send(serde_json::from_value(answer).unwrap())
+                    .unwrap();
+            }
+            std::future::ready(Ok(()))
+        }
+
+        async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleClient>> {
+            self.answers.1.recv().await
+        }
+
+        async fn close(&mut self) -> Result<(), io::Error> {
+            Ok(())
+        }
+    }
+
+    async fn link(list: impl Fn() -> Option<Value> + Send + 'static) -> Link {
+        let played = Played {
+            answers: mpsc::unbounded_channel(),
+            list: Box::new(list),
+        };
+        let peer = Ear::default().serve_with_lifecycle(played, lifecycle());
+        let peer = peer.await.unwrap();
+        Link::over(peer, Epitaph::default(), Arc::default(), "s".to_owned()).await
+    }
+
+    async fn ask(link: &Link) -> Result<String, String> {
+        let offers = link.offers(Instant::now() + FRESH).await?;
+        Ok(offers[0].description.clone())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_offered_is_asked_for_each_minute_however_long_the_server_wants_it_believed() {
+        let nth = AtomicU64::new(0);
+        let link = link(move || {
+            let nth = nth.fetch_add(1, Ordering::SeqCst);
+            let tool = json!({"name": "act", "description": nth.to_string(), "inputSchema": {}});
+            Some(json!({"tools": [tool], "ttlMs": 86_400_000, "cacheScope": "public"}))
+        });
+        let link = link.await;
+        assert_eq!(ask(&link).await, Ok("0".to_owned()));
+        assert_eq!(ask(&link).await, Ok("0".to_owned()));
+        tokio::time::advance(FRESH).await;
+        assert_eq!(ask(&link).await, Ok("1".to_owned()));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_old_list_is_not_believed_where_there_is_no_new_one() {
+        let nth = AtomicU64::new(0);
+        let link = link(move || {
+            let is_first = nth.fetch_add(1, Ordering::SeqCst) == 0;
+            let tool = json!({"name": "act", "description": "Acts.", "inputSchema": {}});
+            is_first.then(|| json!({"tools": [tool], "ttlMs": 1}))
+        });
+        let link = link.await;
+        assert_eq!(ask(&link).await, Ok("Acts.".to_owned()));
+        tokio::time::advance(FRESH).await;
+        std::thread::sleep(Duration::from_millis(5));
+        let why = ask(&link).await.unwrap_err();
+        assert!(why.contains("no"), "{why}");
+    }
 }

@@ -27,3 +27,8 @@ pub(super) fn offer(tool: &Tool, scrub: &Scrub) -> Result<McpOffer, String> {
         },
     })
 }
+
+/// How much of it is kept.
+pub(super) fn length(offer: &McpOffer) -> usize {
+    serde_json::to_vec(offer).map_or(usize::MAX, |it| it.len())
+}

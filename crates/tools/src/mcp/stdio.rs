@@ -5,6 +5,7 @@ use std::{io, sync::Arc, time::Duration};
 use holdpoint_core::Scrub;
 use rmcp::{
     RoleClient,
+    model::JsonRpcMessage,
     service::{RxJsonRpcMessage, TxJsonRpcMessage},
     transport::Transport,
 };
@@ -24,6 +25,9 @@ const FOREVER: Duration = Duration::from_secs(10 * 365 * 24 * 3_600);
 
 /// How many lines may wait to be read.
 const LINES: usize = 64;
+
+/// How many answers a program may want that it does not read.
+const UNREAD: usize = 64;
 
 /// How long a program whose end is noticed may take until it is known how it ended.
 const DYING: Duration = Duration::from_secs(2);
@@ -64,6 +68,8 @@ pub(super) struct Stdio {
     /// Whether it is let go of. A program that does not read must not keep us from that.
     is_over: watch::Sender<bool>,
     lines: mpsc::Receiver<String>,
+    /// Held by each answer that is on its way to the program.
+    unread: Arc<()>,
 }
 
 impl Stdio {
@@ -111,6 +117,7 @@ impl Stdio {
             leash: Arc::new(sync::Mutex::new(Some(leash))),
             is_over: watch::Sender::default(),
             lines,
+            unread: Arc::default(),
         })
     }
 }
@@ -140,7 +147,13 @@ impl Transport<RoleClient> for Stdio {
     ) -> impl Future<Output = Result<(), io::Error>> + Send + 'static {
         let leash = Arc::clone(&self.leash);
         let mut is_over = self.is_over.subscribe();
+        let is_answer = matches!(
+            message,
+            JsonRpcMessage::Response(_) | JsonRpcMessage::Error(_)
+        );
+        let unread = is_answer.then(|| Arc::clone(&self.unread));
         async move {
+            let _unread = unread;
             let line = serde_json::to_string(&message)?;
             let say = async {
                 match leash.lock().await.as_mut() {
@@ -157,6 +170,10 @@ impl Transport<RoleClient> for Stdio {
 
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleClient>> {
         loop {
+            // Every question of a program is something to keep until it has read the answer. Who asks and never reads is over.
+            if Arc::strong_count(&self.unread) > UNREAD {
+                return None;
+            }
             let line = self.lines.recv().await?;
             // Many a server says something of its own before it begins. What should have been an answer is missed in time.
             if let Ok(message) = serde_json::from_str(&line) {

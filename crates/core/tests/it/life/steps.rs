@@ -3,7 +3,7 @@
 use holdpoint_core::{
     ActionId, ActionStatus, AfterLate, AfterUnknown, Answer, Cause, Command, Decision,
     DecisionKind, Effect, Event, Hooks, InterruptKind, Limits, Lookup, Recalled, Refusal, Status,
-    StepEnd, Work,
+    StepEnd, ToolNow, Work,
 };
 use serde_json::{Value, json};
 
@@ -731,6 +731,49 @@ fn a_tool_that_was_entered_can_be_asked_about_again_and_its_steps_cannot() {
     rejected.answer(vec![Decision::NotCommitted]).unwrap();
     assert_eq!(rejected.state.actions.len(), 0);
     assert!(matches!(rejected.work()[..], [Work::CallModel { .. }]));
+}
+
+#[test]
+fn a_call_with_steps_behind_it_keeps_its_arguments() {
+    use DecisionKind::{Approve, Edit, Reject, Respond};
+    let newer = |action: ActionId| {
+        let mut tool = stepped_tool(plain());
+        tool.version = "2".to_owned();
+        restated(action, tool, gated())
+    };
+    // One that has taken no step is any call.
+    let (mut thread, action) = entered(plain());
+    thread.end(action, 1, lost());
+    thread.restate(None, vec![newer(action)]).unwrap();
+    assert_eq!(thread.allowed(), [Approve, Edit, Reject, Respond]);
+    // A step that is to be taken again.
+    let (mut thread, action, step) = stepping(Effect::Idempotent, plain());
+    thread.end(step, 1, lost());
+    thread.end(action, 1, lost());
+    thread.restate(None, vec![newer(action)]).unwrap();
+    assert_eq!(thread.allowed(), [Approve, Reject, Respond]);
+    // A step that is done: what it came to is there also where the tool is graver by now, and only for these arguments.
+    let (mut thread, action, step) = stepping(Effect::Idempotent, plain());
+    thread.end(step, 1, done(r#""booked""#));
+    thread.end(action, 1, lost());
+    thread.restate(None, vec![newer(action)]).unwrap();
+    assert_eq!(thread.allowed(), [Approve, Reject, Respond]);
+    let memo = thread.memo(action);
+    memo.step("book", Effect::Write, &params(r#"{"s":1}"#))
+        .unwrap_err();
+    let with = |args: &str| memo.ended_with("book", &params(args)).cloned();
+    assert_eq!(with(r#"{"s":1}"#), as_done("booked"));
+    assert_eq!(with(r#"{"s":2}"#), None);
+    // Where its arguments do not fit any more, nothing is left but not to make it.
+    let (mut thread, action, step) = stepping(Effect::Idempotent, plain());
+    thread.end(step, 1, done(r#""booked""#));
+    thread.end(action, 1, lost());
+    let mut misfit = newer(action);
+    if let ToolNow::There { fits, .. } = &mut misfit.tool {
+        *fits = false;
+    }
+    thread.restate(None, vec![misfit]).unwrap();
+    assert_eq!(thread.allowed(), [Reject, Respond]);
 }
 
 #[test]
