@@ -5,6 +5,7 @@ use holdpoint_core::{
 };
 use holdpoint_engine::{ActionRequest, Error, InterruptView, ReviewConfig, RunView, Submitted};
 use holdpoint_store::ThreadKey;
+use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, BufReader, Stdin};
 
 use crate::{failure::Failure, pending, safe_text::line, session::Session, terminal};
@@ -100,6 +101,12 @@ impl Person {
             let Some(typed) = self.read(session, &prompt).await else {
                 return Ok(None);
             };
+            // Whoever sees a form may give the answer itself; no decision has a name like it.
+            if allowed.contains(&DecisionKind::Answer)
+                && let Ok(value @ Value::Object(_)) = parse_strict(&typed)
+            {
+                return Ok(Some(Decision::Answer { value }));
+            }
             let kind = match choose(&typed, allowed) {
                 Choice::Decision(kind) => kind,
                 Choice::Leave => return Ok(None),

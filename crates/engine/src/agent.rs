@@ -173,15 +173,18 @@ impl Agent {
     }
 
     /// Checks arguments against a tool's schema. The error says what is wrong, and where.
-    pub(crate) fn check(&self, tool: &str, params: &Params) -> Result<(), String> {
-        let Some(tool) = self.tools.get(tool) else {
+    pub(crate) fn check(&self, name: &str, params: &Params) -> Result<(), String> {
+        let Some(tool) = self.tools.get(name) else {
             return Ok(());
         };
         let value = params.to_value();
         if tool.validator.is_valid(&value) {
             return Ok(());
         }
-        deep::explainable(&value)?;
+        let mut offered = self.offered.iter();
+        if let Some(spec) = offered.find(|spec| spec.name == name) {
+            deep::explainable(&spec.input_schema, &value)?;
+        }
         let found: Vec<String> = tool
             .validator
             .iter_errors(&value)

@@ -2,7 +2,7 @@
 //! something else.
 
 use futures::future::join_all;
-use holdpoint_core::{Definition, Digest, Index, McpServer, Payload, Principal};
+use holdpoint_core::{Definition, Digest, Index, McpServer, Payload, Principal, decode_definition};
 use holdpoint_store::{CellChange, CellThen, SharedStore, Space};
 use holdpoint_tools::{Changed, offers};
 
@@ -81,9 +81,11 @@ impl Agents {
             let Some(current) = self.current(store, &tenant, agent).await? else {
                 continue;
             };
-            let current = self.pinned(store, &tenant, current.digest()).await?;
-            if current.definition.written == Some(written) {
-                return Ok(Some(current.definition.clone()));
+            // It need not be one that can be used here and now: it may be out of date since long ago.
+            let payload = store.blob(&tenant, current.digest()).await?;
+            let stored = payload.and_then(|payload| decode_definition(&payload).ok());
+            if let Some(stored) = stored.filter(|it| it.written == Some(written)) {
+                return Ok(Some(stored));
             }
         }
         Ok(None)

@@ -5,8 +5,8 @@ use std::{panic::AssertUnwindSafe, time::Duration};
 
 use futures::FutureExt as _;
 use holdpoint_core::{
-    Action, ActionId, Answer, Decision, FramePath, InterruptId, JudgedCall, Params, Preview,
-    PreviewForm, Shown, State, Subject, Transcript, Verdict, keep_preview, read_preview,
+    Action, ActionId, Answer, Decision, Digest, FramePath, InterruptId, JudgedCall, Params,
+    Preview, PreviewForm, Shown, State, Subject, Transcript, Verdict, keep_preview, read_preview,
 };
 use holdpoint_store::{ThreadKey, Unavailable};
 use holdpoint_tools::{Call, Tool};
@@ -15,6 +15,11 @@ use crate::{Agent, Engine, Error, InterruptView, RunView, thread::Thread};
 
 /// How long a tool may take to say what a call would do. Nobody is asked about what it cannot say in that time.
 const LIMIT: Duration = Duration::from_secs(10);
+
+/// Stands for what nobody was shown: nothing is like it.
+fn unseen() -> Digest {
+    Digest::of(b"nobody was shown what is there")
+}
 
 /// What a tool says that a call would do.
 pub(crate) async fn preview(
@@ -160,8 +165,8 @@ impl Engine {
                     // Nobody has seen what these arguments would do to anything but what was shown. Where that is something else by
                     // now, or they name something else, the call is not made, and asked about again with what it would do.
                     let seen = action.shown.as_ref().and_then(|shown| shown.basis);
-                    if let (Some(basis), Some(seen)) = (&mut preview.basis, seen) {
-                        basis.before = seen.before;
+                    if let Some(basis) = &mut preview.basis {
+                        basis.before = seen.map_or_else(unseen, |seen| seen.before);
                     }
                     shown.push((id, self.keep_shown(&thread.key, &preview).await?));
                 }
@@ -245,7 +250,7 @@ impl Engine {
             };
             let payload = self.store().blob(tenant, shown.kept).await?;
             let preview = payload
-                .filter(|payload| holdpoint_core::Digest::of(&payload.bytes) == shown.kept)
+                .filter(|payload| Digest::of(&payload.bytes) == shown.kept)
                 .and_then(|payload| read_preview(&payload).ok());
             let Some(preview) = preview else {
                 let what = format!(

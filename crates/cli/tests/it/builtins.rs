@@ -360,7 +360,7 @@ fn an_edit_that_names_another_file_is_asked_about_with_what_it_would_do_there() 
         "  interrupt_on: {write_file: true}\n",
     );
     world.write("clerk/work/precious.txt", "gold\n");
-    asked(&world, &file);
+    world.json(3, &["run", &file, "--input", "x", "--thread", "t"]);
     let other = json!({"path": "precious.txt", "content": "one\n"});
     let edit = json!([{"type": "edit", "edited_action": {"name": "write_file", "args": other}}]);
     let again = world.json(3, &["resume", "clerk/t", "--decisions", &edit.to_string()]);

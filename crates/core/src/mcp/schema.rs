@@ -103,7 +103,8 @@ impl<'a> Weighed<'a> {
                 1
             }
             // These are values, whatever they look like.
-            ("enum" | "const" | "default" | "examples", _) => nodes(field, depth),
+            ("enum" | "const" | "default" | "examples" | "example", _) => nodes(field, depth),
+            (key, _) if key.starts_with("x-") => nodes(field, depth),
             // Their keys are names of somebody's choice.
             ("dependentSchemas" | "dependencies", Value::Object(named)) => {
                 named.values().fold(1, |sum: u64, it| {

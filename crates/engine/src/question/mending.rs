@@ -91,7 +91,8 @@ pub(crate) fn each_problem<T>(
     if validator.is_valid(input) {
         return Ok(Vec::new());
     }
-    deep::explainable(input).map_err(|at| format!("what is put in does not fit, {at}"))?;
+    deep::explainable(schema, input)
+        .map_err(|why| format!("what is put in does not fit; {why}"))?;
     let found = validator.iter_errors(input).take(most);
     Ok(found.map(|error| tell(&error)).collect())
 }

@@ -7,6 +7,7 @@ mod artifacts;
 mod drift;
 mod guardrails;
 mod life;
+mod offers;
 mod outbox;
 mod peers;
 mod previews;

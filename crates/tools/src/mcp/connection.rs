@@ -1,10 +1,7 @@
 //! What one conversation has with one server: at most one link, taken up when it is needed and let go when it is idle.
 
 use std::{
-    sync::{
-        Arc, Mutex, PoisonError,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
@@ -17,7 +14,7 @@ use tokio::{
 
 use super::{
     asked::Given,
-    link::{Broken, Link, Sent},
+    link::{Broken, Link, NOT_READY, Sent},
     said::Said,
 };
 use crate::{StepTrouble, Watchdog};
@@ -46,8 +43,8 @@ pub(super) struct Connection {
     link: tokio::sync::Mutex<Option<Arc<Link>>>,
     /// Whose turn it is, where the server cannot tell calls apart.
     turn: Arc<Semaphore>,
-    /// Whether it did not begin in its time, the last time.
-    was_waited_for: AtomicBool,
+    /// When it was last waited for in vain, if it has not begun since.
+    in_vain: Mutex<Option<Instant>>,
     used: Mutex<Instant>,
 }
 
@@ -57,7 +54,7 @@ impl Connection {
             server,
             link: tokio::sync::Mutex::default(),
             turn: Arc::new(Semaphore::new(1)),
-            was_waited_for: AtomicBool::default(),
+            in_vain: Mutex::default(),
             used: Mutex::new(Instant::now()),
         }
     }
@@ -71,18 +68,27 @@ impl Connection {
     }
 
     /// Makes sure that there is a link. To begin one takes a time of its own, whatever a call may take. Where that has passed in
-    /// vain, the next one waits until `soon` only, so that a person is asked and no call is given up.
+    /// vain, whoever comes within as much time again waits until `soon` only, so that people are asked and no call is given up.
     pub(super) async fn begin(&self, watchdog: &Watchdog, soon: Instant) -> Result<(), String> {
-        let until = if self.was_waited_for.swap(false, Ordering::SeqCst) {
-            soon
-        } else {
-            Instant::now() + OPENING
+        let now = Instant::now();
+        let in_vain = *self.in_vain();
+        let until = match in_vain {
+            Some(at) if now < at + OPENING => soon,
+            Some(_) | None => now + OPENING,
         };
         let begun = self.link(watchdog, until).await;
-        if begun.is_err() && Instant::now() > soon {
-            self.was_waited_for.store(until > soon, Ordering::SeqCst);
+        let ended = Instant::now();
+        let mut in_vain = self.in_vain();
+        match &begun {
+            Ok(_) => *in_vain = None,
+            Err(_) if until > soon && ended > soon => *in_vain = Some(ended),
+            Err(_) => {}
         }
         begun.map(drop)
+    }
+
+    fn in_vain(&self) -> MutexGuard<'_, Option<Instant>> {
+        self.in_vain.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What the server offers.
@@ -97,7 +103,9 @@ impl Connection {
 
     /// The link, made if there is none.
     async fn link(&self, watchdog: &Watchdog, deadline: Instant) -> Result<Arc<Link>, String> {
-        let mut link = self.link.lock().await;
+        let waited = timeout_at(deadline, self.link.lock()).await;
+        // Somebody else waits for it to begin.
+        let mut link = waited.map_err(|_| NOT_READY.to_owned())?;
         if let Some(link) = link.as_ref().filter(|link| !link.is_over()) {
             return Ok(Arc::clone(link));
         }
@@ -207,16 +215,24 @@ mod tests {
         }
         let connection = Connection::new(server);
         let soon = Duration::from_secs(2);
-        for expected in [OPENING, soon, OPENING, soon] {
+        let watchdog = Watchdog::default();
+        for expected in [OPENING, soon, soon, OPENING, soon] {
             let begun = Instant::now();
-            let watchdog = Watchdog::default();
-            let why = connection.begin(&watchdog, begun + soon).await.unwrap_err();
-            assert!(why.contains("not ready to be asked in time"), "{why}");
+            // Three at once wait no longer than one.
+            let wait = || connection.begin(&watchdog, begun + soon);
+            let (one, two, three) = tokio::join!(wait(), wait(), wait());
+            for waited in [one, two, three] {
+                let why = waited.unwrap_err();
+                assert!(why.contains("not ready to be asked in time"), "{why}");
+            }
             let waited = begun.elapsed();
             assert!(
                 waited >= expected && waited < expected + soon / 2,
                 "{waited:?}"
             );
+            if expected == soon && waited < OPENING {
+                tokio::time::advance(OPENING / 2).await;
+            }
         }
     }
 }

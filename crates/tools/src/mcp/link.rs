@@ -38,6 +38,9 @@ use super::{
 };
 use crate::{StepTrouble, Watchdog};
 
+/// Why nothing is known of a server that does not begin.
+pub(super) const NOT_READY: &str = "it was not ready to be asked in time";
+
 /// How many pages a list of tools may have.
 const MAX_PAGES: usize = 64;
 
@@ -102,8 +105,7 @@ impl Link {
     ) -> Result<Self, String> {
         let whose = |error: String| format!("the MCP server `{}`: {error}", server.name);
         let opened = timeout_at(deadline, Self::open_now(server, watchdog)).await;
-        let opened =
-            opened.unwrap_or_else(|_| Err("it was not ready to be asked in time".to_owned()));
+        let opened = opened.unwrap_or_else(|_| Err(NOT_READY.to_owned()));
         opened.map_err(whose)
     }
 
