@@ -39,13 +39,10 @@ fn references<'s>(part: &'s Value, found: &mut Vec<&'s str>) {
         Value::Array(items) => items.iter().for_each(|item| references(item, found)),
         Value::Object(entries) => {
             for (key, value) in entries {
-                match value {
-                    Value::String(to)
-                        if matches!(key.as_str(), "$ref" | "$dynamicRef" | "$recursiveRef") =>
-                    {
-                        found.push(to)
-                    }
-                    _ => references(value, found),
+                let refers = matches!(key.as_str(), "$ref" | "$dynamicRef" | "$recursiveRef");
+                match value.as_str().filter(|_| refers) {
+                    Some(to) => found.push(to),
+                    None => references(value, found),
                 }
             }
         }
