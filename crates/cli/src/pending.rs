@@ -8,6 +8,8 @@ use holdpoint_core::{
 };
 use holdpoint_engine::{ActionRequest, InterruptView, RequestView, ReviewConfig, RunView};
 
+use serde_json::json;
+
 use crate::{
     place::Place,
     safe_text::{GUTTER, line},
@@ -117,6 +119,7 @@ pub(crate) fn action(
     }
     match &asked.question {
         Some(question) => out.push_str(&shown(&question.prompt, &indent)),
+        None if asked.fields.is_empty() && request.args == json!({}) => {}
         None if asked.fields.is_empty() => out.push_str(&json_block(&request.args, &indent)),
         None => out.push_str(&form(&asked.fields)),
     }

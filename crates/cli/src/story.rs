@@ -210,11 +210,9 @@ pub(crate) fn tell(event: &Event, names: &Names) -> String {
                 line(reason)
             )
         }
-        Event::ActionWithheld { action, reason, .. } => format!(
-            "not made {}: {}; trying again",
-            names.get(*action),
-            line(reason)
-        ),
+        Event::ActionWithheld { action, reason, .. } => {
+            format!("not made {}: {}", names.get(*action), line(reason))
+        }
         Event::ActionLookedUp {
             action,
             lookup,

@@ -161,10 +161,7 @@ pub(crate) async fn make_call(
             Ok(shown) => Command::ActionOutdated {
                 action: action.id,
                 attempt,
-                reason: format!(
-                    "{}: it would not do any more what was approved",
-                    preview.title
-                ),
+                reason: format!("{}: that is not what was shown", preview.title),
                 shown: Box::new(shown),
             },
             Err(error) => Command::ActionWithheld {
