@@ -176,6 +176,7 @@ fn survives(scenario: &Scenario, shelf: &str) {
                     break;
                 }
                 let (shown, asked) = go_on(&world);
+                tally.effects += made(&world).len();
                 let wrong: Vec<_> = violation(&world, class, &shown).into_iter().collect();
                 tally.judge(&format!("{point}:{nth}"), asked, &wrong);
             }
