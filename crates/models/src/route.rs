@@ -166,3 +166,35 @@ fn more_hopeful(before: Failure, after: Failure) -> Failure {
         after
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use holdpoint_core::Span;
+
+    use super::*;
+
+    #[test]
+    fn who_is_to_be_left_alone_for_long_keeps_nobody_from_trying_the_others() {
+        let down = || Failure::Unavailable {
+            reason: "down".to_owned(),
+        };
+        let busy = |secs: u64| Failure::RateLimited {
+            reason: "busy".to_owned(),
+            retry_after: Some(Span::from_secs(secs)),
+        };
+        let barred = || Failure::Barred {
+            reason: "no key".to_owned(),
+        };
+        for (one, other, expected) in [
+            (down(), busy(3_600), down()),
+            (down(), busy(61), down()),
+            (down(), busy(60), busy(60)),
+            (busy(3_600), busy(90), busy(90)),
+            (busy(3_600), barred(), busy(3_600)),
+            (down(), barred(), down()),
+        ] {
+            assert_eq!(more_hopeful(one.clone(), other.clone()), expected);
+            assert_eq!(more_hopeful(other, one), expected);
+        }
+    }
+}

@@ -76,13 +76,13 @@ pub(crate) async fn serve(args: &Serve) -> Result<Exit, Failure> {
             return Ok(Exit::Done);
         }
     };
+    for why in &unready {
+        say(&format!("warning: {}", safe_text::line(why)));
+    }
     let address = server.address();
     say(&format!("Holdpoint listens on http://{address}"));
     for notice in server.notices() {
         say(&format!("  {}", safe_text::line(&notice)));
-    }
-    for why in &unready {
-        say(&format!("  warning: {}", safe_text::line(why)));
     }
     match access {
         Access::Dev => {

@@ -7,7 +7,10 @@ use holdpoint_test_provider::{Answer, Api, Asked, Gate, Said, Server, said};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
-use crate::support::{World, asked, pending, tool_contents};
+use crate::{
+    served::Served,
+    support::{World, asked, pending, tool_contents},
+};
 
 const KEY: &str = "sk-very-secret";
 
@@ -290,6 +293,38 @@ fn without_a_key_nothing_is_started_and_a_check_says_so() {
     );
     let checked = world.json(0, &["check", &file]);
     assert_eq!(checked["warnings"].as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn what_could_not_be_asked_is_said_before_anything_is_started() {
+    let mut world = World::new();
+    world.set("OPENAI_API_KEY", KEY);
+    world.set("OPENAI_BASE_URL", "127.0.0.1:8000/v1");
+    let file = agent(&world, "true", "{primary: 'openai:gpt-4o'}");
+    let refused = world.hold(&run(&file, "a")).ends(2);
+    assert!(
+        refused
+            .stderr
+            .contains("`openai` cannot be asked: `OPENAI_BASE_URL` cannot be used"),
+        "{refused:?}"
+    );
+    assert!(!world.path().join("holdpoint.db").exists());
+    // A server may have other agents, and starts.
+    let served = Served::start(&world, &["--dev", &file]);
+    let warned = served
+        .said
+        .iter()
+        .any(|line| line.contains("warning") && line.contains("`OPENAI_BASE_URL` cannot be used"));
+    assert!(warned, "{:?}", served.said);
+}
+
+#[test]
+fn a_key_may_have_space_around_it() {
+    let server = Server::playing(vec![stream(Api::Chat, &said("Hello."))]);
+    let mut world = world(Api::Chat, &server);
+    world.set("OPENAI_API_KEY", &format!("{KEY}\n"));
+    let file = agent(&world, "true", "{primary: 'openai:test'}");
+    world.hold(&run(&file, "a")).ends(0);
 }
 
 #[test]

@@ -616,6 +616,13 @@ fn what_is_too_large_to_be_shown_is_not_asked_about() {
             .collect::<String>()
     };
     bench.put("b", lines(""));
+    // What is deleted can be told by its digest.
+    let gone = bench.preview(&write("b", None)).unwrap();
+    assert!(
+        gone.body.contains("is deleted: 348890 bytes, sha256:") && gone.basis.is_some(),
+        "{}",
+        gone.body
+    );
     let began = std::time::Instant::now();
     assert!(bench.preview(&write("b", Some(&lines("x")))).is_err());
     assert!(began.elapsed().as_secs() < 10);

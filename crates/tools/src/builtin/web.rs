@@ -163,6 +163,10 @@ mod tests {
             let found = results(answer.as_bytes()).unwrap();
             assert_eq!(told(&found, 5), "1. T\n   https://e/\n   S");
         }
+        let odd = r#"[{"title":"T","url":"https://e/"},{"title":null},7]"#;
+        let found = results(odd.as_bytes()).unwrap();
+        assert_eq!(found.len(), 1, "what is no result is passed over");
+        assert!(results(br#"[{"title":null}]"#).is_err());
         assert!(results(b"<html>").is_err());
         assert_eq!(told(&[], 5), "[nothing was found]");
     }
