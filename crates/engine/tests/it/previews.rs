@@ -44,6 +44,9 @@ impl Tool for Page {
         if then.contains("13") {
             return Err("There is no thirteenth page.".to_owned());
         }
+        if then.contains("55") {
+            return Ok(None);
+        }
         let basis = Basis {
             before: Digest::of(now.as_bytes()),
             after: Digest::of(then.as_bytes()),
@@ -69,6 +72,10 @@ async fn writing(n: u32) -> (Place, Page, holdpoint_engine::Engine, RunView) {
         },
         13 => |messages: &[_], _| match results(messages).as_slice() {
             [] => calls(&[("write", r#"{"n":13}"#)]),
+            [last, ..] => says(last),
+        },
+        55 => |messages: &[_], _| match results(messages).as_slice() {
+            [] => calls(&[("write", r#"{"n":55}"#)]),
             [last, ..] => says(last),
         },
         _ => |messages: &[_], _| match results(messages).as_slice() {
@@ -192,6 +199,22 @@ async fn an_edit_does_nothing_to_what_its_person_has_not_seen() {
         "what the edit would do"
     );
     assert_eq!(shown.interrupts[0].supersedes, Some(first.interrupts[0].id));
+    let done = answer(&engine, "s", vec![Decision::APPROVE]).await.unwrap();
+    assert_eq!(done.status, "finished");
+    assert_eq!(page.text(), r#"{"n":2}"#);
+}
+
+#[tokio::test]
+async fn an_edit_of_what_nothing_was_shown_of_is_shown_before_it_is_done() {
+    let (_place, page, engine, first) = writing(55).await;
+    assert_eq!(first.status, "waiting");
+    let shown = engine.view(&crate::support::key("s")).await.unwrap();
+    let request = &shown.interrupts[0].value.action_requests[0];
+    assert_eq!(request.preview, None);
+    let asked = answer(&engine, "s", vec![edit(2)]).await.unwrap();
+    assert_eq!((asked.status, page.text().as_str()), ("waiting", "old"));
+    let shown = engine.view(&crate::support::key("s")).await.unwrap();
+    assert_eq!(body(&shown), "-old\n+{\"n\":2}");
     let done = answer(&engine, "s", vec![Decision::APPROVE]).await.unwrap();
     assert_eq!(done.status, "finished");
     assert_eq!(page.text(), r#"{"n":2}"#);
