@@ -50,6 +50,8 @@ pub(crate) async fn recover(args: &Recover) -> Result<Exit, Failure> {
             count => format!("going on with {count} threads"),
         });
     }
+    // Before anything is gone on with: whatever is in flight now was cut off.
+    let cut_off = cut_off(&session, &abandoned).await;
     let mut driving = JoinSet::new();
     for key in &abandoned {
         driving.spawn(drive(session.engine.clone(), key.clone()));
@@ -60,11 +62,7 @@ pub(crate) async fn recover(args: &Recover) -> Result<Exit, Failure> {
         worst = worse(worst, told(&session, print(&session, &key).await));
     }
     loop {
-        let waiting = format!(
-            "at work on {}{}",
-            driving.len(),
-            awaited(&session, &open).await
-        );
+        let waiting = format!("at work on {}{cut_off}", driving.len());
         let landed = tokio::select! {
             // Cancel safe: both arms are, and leaving is meant.
             landed = patiently(session.output, &waiting, driving.join_next()) => landed,
@@ -93,9 +91,9 @@ const LOOKED_AT: usize = 20;
 
 /// What nobody can hurry: calls that were cut off and may still be at work, until their time is over. What cannot be read is told by
 /// whoever drives it.
-async fn awaited(session: &Session, open: &[ThreadKey]) -> String {
+async fn cut_off(session: &Session, abandoned: &[ThreadKey]) -> String {
     let mut last = None;
-    for key in open.iter().take(LOOKED_AT) {
+    for key in abandoned.iter().take(LOOKED_AT) {
         let state = session.engine.state(key).await.ok().flatten();
         last = last.max(state.and_then(|state| pending::cut_off_until(&state)));
     }
